@@ -1,0 +1,39 @@
+# Both main commands set up everything they need in .venv, on a machine with only Python 3.11+, git and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test lint bench-solver bench-detection bench-default bench-scaling clean
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	touch $@
+
+demo: $(VENV)/.installed  ## find planted errors in a shipped table
+	$(BIN)/mislabel demo
+
+test: $(VENV)/.installed  ## run the test suite
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed  ## style, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench-solver: $(VENV)/.installed
+	$(BIN)/python benchmarks/solver_cost.py
+
+bench-detection: $(VENV)/.installed
+	$(BIN)/python benchmarks/known_kernel.py
+
+bench-default: $(VENV)/.installed
+	$(BIN)/python benchmarks/default_estimator.py
+
+bench-scaling: $(VENV)/.installed
+	$(BIN)/python benchmarks/scaling.py
+
+clean:
+	rm -rf $(VENV) .venv-ci mislabel-demo

@@ -1,0 +1,65 @@
+"""Thresholds by name: which labels are called suspect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import false_discovery_control, norm
+
+from mislabel.decisions.evidence import Evidence, FloatArray
+from mislabel.errors import InvalidParameterError, unknown_name
+
+BoolArray = NDArray[np.bool_]
+
+
+def p_values(evidence: Evidence) -> FloatArray:
+    """Two-sided normal p-value of z: how often a clean label would look at least this wrong."""
+    return np.where(np.isnan(evidence.z), 1.0, 2.0 * norm.sf(np.abs(evidence.z)))
+
+
+def q_values(evidence: Evidence) -> FloatArray:
+    """Benjamini-Hochberg adjusted p-values; missing labels are not counted as tests."""
+    tested = ~np.isnan(evidence.z)
+    adjusted = np.ones(evidence.z.size)
+    if tested.any():
+        adjusted[tested] = false_discovery_control(p_values(evidence)[tested], method="bh")
+    return adjusted
+
+
+def by_false_discovery_rate(evidence: Evidence, score: FloatArray, cutoff: float) -> BoolArray:
+    """At most a fraction ``cutoff`` of those called suspect are expected to be clean."""
+    if not 0.0 < cutoff < 1.0:
+        raise InvalidParameterError(f"fdr must lie between 0 and 1, got {cutoff!r}; 0.05 is a common choice.")
+    return q_values(evidence) <= cutoff
+
+
+def by_rank(evidence: Evidence, score: FloatArray, cutoff: float) -> BoolArray:
+    """The ``cutoff`` labels of highest score."""
+    if cutoff != int(cutoff) or cutoff < 0:
+        raise InvalidParameterError(f"top-k needs a whole number >= 0, got {cutoff!r}.")
+    chosen = np.zeros(score.size, dtype=bool)
+    chosen[np.argsort(-score, kind="stable")[: int(cutoff)]] = True
+    return chosen & ~np.isnan(evidence.z)
+
+
+def by_z(evidence: Evidence, score: FloatArray, cutoff: float) -> BoolArray:
+    """Labels more than ``cutoff`` standard deviations from what is expected."""
+    if not cutoff > 0:
+        raise InvalidParameterError(f"the z cut-off must be positive, got {cutoff!r}; 3 is a common choice.")
+    return np.abs(np.nan_to_num(evidence.z, nan=0.0)) > cutoff
+
+
+THRESHOLDS: dict[str, Callable[[Evidence, FloatArray, float], BoolArray]] = {
+    "fdr": by_false_discovery_rate,
+    "top-k": by_rank,
+    "z": by_z,
+}
+
+
+def suspects(evidence: Evidence, score: FloatArray, threshold: str, cutoff: float) -> BoolArray:
+    """Which labels to call suspect."""
+    if threshold not in THRESHOLDS:
+        raise unknown_name("threshold", threshold, list(THRESHOLDS))
+    return THRESHOLDS[threshold](evidence, score, cutoff)

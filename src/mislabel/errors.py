@@ -1,0 +1,68 @@
+"""Every exception and warning that mislabel raises, in one place.
+
+All errors derive from :class:`MislabelError` and, where Python or scikit-learn users expect it, from the
+matching built-in type, so ``except ValueError`` keeps working.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class MislabelError(Exception):
+    """Base class of all errors raised by mislabel."""
+
+
+class InvalidLabelsError(MislabelError, ValueError):
+    """The labels (or their known errors) cannot be used as they are."""
+
+
+class InvalidFeaturesError(MislabelError, ValueError):
+    """The features cannot be used as they are."""
+
+
+class InvalidParameterError(MislabelError, ValueError):
+    """An option has a value it cannot take."""
+
+
+class KernelMatrixError(MislabelError, ValueError):
+    """A kernel matrix is not a valid covariance: asymmetric, not finite or not positive semi-definite."""
+
+
+class MemoryBudgetError(MislabelError, MemoryError):
+    """The work would need more memory than this machine has free."""
+
+
+class MissingDependencyError(MislabelError, ImportError):
+    """An optional package is needed for what was asked."""
+
+
+class MislabelWarning(UserWarning):
+    """Base class of all warnings raised by mislabel."""
+
+
+class JitterWarning(MislabelWarning):
+    """A multiple of the identity was added to make a kernel matrix numerically positive definite."""
+
+
+class NotConvergedWarning(MislabelWarning):
+    """A solver stopped before it reached the tolerance that was asked for."""
+
+
+class BaseNoiseWarning(MislabelWarning):
+    """The noise shared by all labels could not be told apart from the noise of the wrong ones."""
+
+
+def describe_rows(rows: Iterable[object], most: int = 5) -> str:
+    """Name a few rows for an error message: ``rows 3, 17, 20, ...``."""
+    rows = list(rows)
+    names = ", ".join(str(row) for row in rows[:most])
+    return f"row{'s' if len(rows) > 1 else ''} {names}{', ...' if len(rows) > most else ''}"
+
+
+def unknown_name(what: str, name: object, choices: Sequence[str]) -> InvalidParameterError:
+    """Build the error for a name that is not in a registry, with the closest match as advice."""
+    close = difflib.get_close_matches(str(name), choices, n=1)
+    advice = f" Did you mean {close[0]!r}?" if close else ""
+    return InvalidParameterError(f"unknown {what} {name!r}; choose one of {', '.join(map(repr, choices))}.{advice}")

@@ -1,0 +1,373 @@
+"""LabelNoiseRegressor: a scikit-learn regressor that knows how far it can trust each of its labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from mislabel.decisions import Evidence, audit_table
+from mislabel.errors import InvalidParameterError
+from mislabel.estimators.cross_fit import cross_fitted_mean
+from mislabel.estimators.fitting import FitOptions, fit_noise_model
+from mislabel.estimators.validation import (
+    check_features,
+    check_kernel_matrix,
+    check_label_errors,
+    check_labels,
+    check_memory,
+    row_ids,
+)
+from mislabel.kernels.adapters import AmplitudeKernel, PrecomputedKernel, as_kernel
+from mislabel.kernels.on_data import KernelOnData, take
+from mislabel.linalg.threads import blas_threads
+from mislabel.noise.leave_one_out import leave_one_out_evidence
+from mislabel.noise.penalty import Penalty
+from mislabel.progress import ProgressReporter
+
+_MAD_TO_STD = 1.4826
+_PREDICT_BLOCK = 1024
+
+
+class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
+    """Gaussian process regression in which every label has a noise variance of its own.
+
+    Parameters
+    ----------
+    kernel : None, "precomputed", scikit-learn kernel or callable
+        None is a good default for tables. Where ``tune="none"``, kernels are taken to be in squared label units; where
+        hyperparameters are tuned, labels are first scaled to unit (robust) variance.
+    noise : {"per-label", "uniform", "none"}
+        One noise variance per label, a single one for all, or none: the paper's full, basic and plain models.
+    base_noise : "auto" or float
+        Variance that every label has, in squared label units. "auto" learns it, at a price per noisy label; 0 is the
+        paper's model.
+    penalty, penalty_power : float
+        The paper's ``lambda`` and ``p`` in ``lambda * ||noise_variance||_p^p``.
+    mean : None or a scikit-learn regressor
+        Its cross-fitted predictions are subtracted first and added back by predict.
+    center : {"median", "none"} or float
+        What is subtracted from the labels (after ``mean``).
+    solver : str
+        "auto", "multiplicative" (the paper's), "sqrt", "lbfgs", "gradient", "momentum", "rmsprop", "adam".
+    tune : {"bilevel", "alternating", "joint", "none"}
+        How hyperparameters are found together with the noise.
+    n_restarts : int
+        Further starts for the hyperparameters, drawn from ``random_state``.
+    rank : None
+        Reserved for low-rank covariances; only exact fits (None) are available.
+    tol : float
+        Residual of the optimality conditions at which the noise solver stops.
+    max_iter : int or None
+        Iterations of the noise solver; None is plenty.
+    missing : {"raise", "predict"}
+        What to do with NaN labels: complain, or fill them in.
+    random_state : int or RandomState
+        Seed of everything random.
+    n_jobs : int or None
+        Processes for the cross-fitting of ``mean``. Linear algebra uses BLAS threads.
+    verbose : int
+        1 shows progress.
+
+    Attributes
+    ----------
+    All per-label arrays are in label units and in the order of ``y``.
+
+    noise_variance_ : noise variance of each label beyond the base noise.
+    base_noise_variance_ : variance every label has; the numerical ``jitter_`` is part of it.
+    base_noise_status_ : "found", "majority wrong" or "absorbed" where it was learned, else None.
+    loo_mean_, loo_variance_ : what the other labels predict, and its variance (base noise included, the label's own
+        noise variance not).
+    loo_error_, z_ : label minus ``loo_mean_``; the same over the square root of ``loo_variance_``.
+    label_noise_ : posterior mean of each label's error.
+    corrected_labels_ : posterior mean of each clean label.
+    objective_, objective_path_ : ``log|K + S| + y'(K + S)^-1 y`` plus penalties, at the end and after every iteration.
+    residual_, converged_, n_iter_, n_factorizations_, solver_cost_ : how the solver ended; cost in n^3 operations.
+    kernel_ : the kernel with its final hyperparameters; it describes ``(y - center_) / scale_``.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        noise: str = "per-label",
+        base_noise: float | str = "auto",
+        penalty: float = 0.0,
+        penalty_power: float = 1.0,
+        mean: Any = None,
+        center: float | str = "median",
+        solver: str = "auto",
+        tune: str = "bilevel",
+        n_restarts: int = 0,
+        rank: int | None = None,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        missing: str = "raise",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.base_noise = base_noise
+        self.penalty = penalty
+        self.penalty_power = penalty_power
+        self.mean = mean
+        self.center = center
+        self.solver = solver
+        self.tune = tune
+        self.n_restarts = n_restarts
+        self.rank = rank
+        self.tol = tol
+        self.max_iter = max_iter
+        self.missing = missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, y_err: Any = None) -> LabelNoiseRegressor:
+        """Fit to features (or graphs, or a kernel matrix) and labels.
+
+        ``y_err`` are known measurement standard deviations, one per label.
+        """
+        if self.rank is not None:
+            raise InvalidParameterError("rank is reserved for low-rank fits, which are not available: use rank=None.")
+        rows = row_ids(X, y)
+        points = self._check_points(X, rows)
+        labels = check_labels(y, rows, self.missing)
+        check_consistent_length(points, labels)
+        check_memory(labels.size)
+        known_variance = check_label_errors(y_err, labels.size, rows)
+        random_state = check_random_state(self.random_state)
+        present = np.flatnonzero(~np.isnan(labels))
+        kernel = as_kernel(self.kernel, points)
+        fit_points = points if present.size == labels.size else take(points, present, kernel)
+        with ProgressReporter(self.verbose) as progress:
+            target = labels[present]
+            mean_model = None
+            if self.mean is not None:
+                progress("cross-fitting the mean model", 0.0)
+                out_of_fold, mean_model = cross_fitted_mean(self.mean, fit_points, target, random_state, self.n_jobs)
+                target = target - out_of_fold
+            center = self._center_of(target)
+            scale = self._scale_of(target - center)
+            scaled = (target - center) / scale
+            if isinstance(kernel, AmplitudeKernel) and self.tune != "none":
+                kernel = kernel.starting_from(fit_points, float(np.mean(scaled**2)) or 1.0)
+            with blas_threads(present.size):
+                fitted = fit_noise_model(
+                    KernelOnData(kernel, fit_points),
+                    scaled,
+                    known_variance[present] / scale**2,
+                    self._options(scale),
+                    random_state,
+                    progress,
+                )
+        # Nothing is stored before this line: an interrupted fit leaves the estimator as it was.
+        self.kernel_ = fitted.kernel.kernel
+        self.center_, self.scale_ = center, scale
+        self.mean_model_ = mean_model
+        self._fit_points = fit_points
+        self._weights = fitted.solution.state.weights
+        self._covariance = fitted.solution.state.covariance
+        self.rows_, self.labels_ = rows, labels
+        self._store_evidence(fitted, points, present, labels)
+        self._store_solver(fitted, scale)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, prior_variance: Any = None) -> Any:
+        """Predict the clean label, with its standard deviation or covariance on request.
+
+        For a precomputed kernel X holds the kernel between new and training points; standard deviations then also need
+        ``prior_variance``, the kernel of each new point with itself.
+        """
+        check_is_fitted(self)
+        if return_std and return_cov:
+            raise InvalidParameterError("return_std and return_cov cannot both be asked for.")
+        points = self._check_new_points(X)
+        if return_cov:
+            cross = self.kernel_(points, self._fit_points)
+            covariance = self.kernel_(points) - cross @ self._covariance.solve(np.asfortranarray(cross.T))
+            return self._label_units(cross @ self._weights, points), self.scale_**2 * covariance
+        size = len(points)
+        signal, variance = np.empty(size), np.empty(size)
+        for start in range(0, size, _PREDICT_BLOCK):
+            block = points[start : start + _PREDICT_BLOCK]
+            cross = self.kernel_(block, self._fit_points)
+            signal[start : start + _PREDICT_BLOCK] = cross @ self._weights
+            if return_std:
+                explained = np.einsum("ij,ji->i", cross, self._covariance.solve(np.asfortranarray(cross.T)))
+                variance[start : start + _PREDICT_BLOCK] = explained
+        mean = self._label_units(signal, points)
+        if not return_std:
+            return mean
+        if prior_variance is None:
+            prior = self.kernel_.diag(points)
+        else:
+            prior = np.asarray(prior_variance, dtype=float) * getattr(self.kernel_, "amplitude", 1.0)
+        return mean, self.scale_ * np.sqrt(np.maximum(prior - variance, 0.0))
+
+    def audit(
+        self,
+        fdr: float = 0.05,
+        *,
+        score: str = "z",
+        threshold: str = "fdr",
+        cutoff: float | None = None,
+        confidence: float = 0.95,
+    ) -> pd.DataFrame:
+        """One row per label, the most suspicious first.
+
+        Parameters
+        ----------
+        fdr : expected fraction of clean labels among those called suspect (for ``threshold="fdr"``).
+        score : "z", "noise_variance" (the paper's), "loo_error" or "gain"; orders the table.
+        threshold, cutoff : "fdr", or "top-k" with the number of labels, or "z" with the number of standard deviations.
+        confidence : probability content of the interval around the expected label.
+        """
+        check_is_fitted(self)
+        if threshold == "fdr":
+            cutoff = fdr
+        elif cutoff is None:
+            raise InvalidParameterError(f"threshold={threshold!r} needs a cutoff, for example cutoff=3.")
+        return audit_table(self._evidence, score=score, threshold=threshold, cutoff=cutoff, confidence=confidence)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+    def _check_points(self, X: Any, rows: np.ndarray) -> Any:
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            matrix = check_kernel_matrix(X)
+            self.n_features_in_ = matrix.shape[1]
+            return matrix
+        if self._takes_objects():
+            return X if isinstance(X, np.ndarray) else list(X)
+        points = check_features(X, rows)
+        validate_data(self, X, skip_check_array=True)
+        return points
+
+    def _check_new_points(self, X: Any) -> Any:
+        if isinstance(self.kernel_, PrecomputedKernel):
+            points = check_features(X)
+            if points.shape[1] != len(self._fit_points):
+                raise InvalidParameterError(
+                    f"X has {points.shape[1]} features, but LabelNoiseRegressor is expecting {len(self._fit_points)} "
+                    "features as input: the kernel between each new point and every training point."
+                )
+            return points
+        if self._takes_objects():
+            return X if isinstance(X, np.ndarray) else list(X)
+        points = check_features(X)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        return points
+
+    def _takes_objects(self) -> bool:
+        """Whether the kernel works on objects that are not rows of numbers."""
+        if self.kernel is None or isinstance(self.kernel, str):
+            return False
+        if hasattr(self.kernel, "requires_vector_input"):
+            return not self.kernel.requires_vector_input
+        return callable(self.kernel)
+
+    def _options(self, scale: float) -> FitOptions:
+        if self.base_noise == "auto":
+            base = None
+        elif isinstance(self.base_noise, str) or not (np.isfinite(self.base_noise) and self.base_noise >= 0):
+            raise InvalidParameterError(f"base_noise must be 'auto' or a variance >= 0, got {self.base_noise!r}.")
+        else:
+            base = float(self.base_noise) / scale**2
+        return FitOptions(
+            noise=self.noise,
+            base=base,
+            penalty=Penalty(self.penalty, self.penalty_power).rescaled(scale**2),
+            solver=self.solver,
+            tune=self.tune,
+            n_restarts=self.n_restarts,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+
+    def _center_of(self, target: np.ndarray) -> float:
+        if self.center == "median":
+            return float(np.median(target))
+        if self.center == "none":
+            return 0.0
+        if isinstance(self.center, str) or not np.isfinite(self.center):
+            raise InvalidParameterError(f"center must be 'median', 'none' or a number, got {self.center!r}.")
+        return float(self.center)
+
+    def _scale_of(self, centred: np.ndarray) -> float:
+        """Robust scale of the labels; one where the kernel is used as it is, in label units."""
+        if self.tune == "none" and self.kernel is not None:
+            return 1.0
+        deviation = centred - np.median(centred)
+        for scale in (_MAD_TO_STD * np.median(np.abs(deviation)), np.std(deviation), np.max(np.abs(centred))):
+            if scale > 1e-12 * np.max(np.abs(centred), initial=0.0):
+                return float(scale)
+        return 1.0
+
+    def _label_units(self, signal: np.ndarray, points: Any) -> np.ndarray:
+        mean = self.center_ + self.scale_ * signal
+        return mean if self.mean_model_ is None else mean + self.mean_model_.predict(points)
+
+    def _store_evidence(self, fitted: Any, points: Any, present: np.ndarray, labels: np.ndarray) -> None:
+        state, scale = fitted.solution.state, self.scale_
+        loo = leave_one_out_evidence(
+            np.zeros(present.size), state.noise, fitted.fixed_noise, state.weights, state.precision
+        )
+
+        def spread(values: np.ndarray, missing: np.ndarray | float) -> np.ndarray:
+            full = np.empty(labels.size)
+            full[absent] = missing
+            full[present] = values
+            return full
+
+        absent = np.setdiff1d(np.arange(labels.size), present)
+        filled, filled_variance = np.zeros(0), np.zeros(0)
+        if absent.size:
+            if isinstance(self.kernel_, PrecomputedKernel):
+                new_points = points[np.ix_(absent, present)]
+                prior = points.diagonal()[absent]
+            else:
+                new_points = points[absent] if isinstance(points, np.ndarray) else [points[int(i)] for i in absent]
+                prior = None
+            filled, filled_std = self.predict(new_points, return_std=True, prior_variance=prior)
+            filled_variance = filled_std**2 + fitted.base * scale**2
+        self.base_noise_variance_ = fitted.base * scale**2
+        self.jitter_ = fitted.jitter * scale**2
+        self.base_noise_status_ = fitted.status
+        self.noise_variance_ = spread(state.noise * scale**2, 0.0)
+        self.loo_error_ = spread(loo.error * scale, np.nan)
+        self.loo_variance_ = spread(loo.variance * scale**2, filled_variance)
+        self.z_ = spread(loo.z, np.nan)
+        self.label_noise_ = spread(loo.label_noise * scale, np.nan)
+        self.loo_mean_ = np.where(np.isnan(labels), spread(np.zeros(present.size), filled), labels - self.loo_error_)
+        self.corrected_labels_ = np.where(np.isnan(labels), self.loo_mean_, labels - self.label_noise_)
+        self._evidence = Evidence(
+            rows=self.rows_,
+            label=labels,
+            expected=self.loo_mean_,
+            variance=self.loo_variance_,
+            error=self.loo_error_,
+            z=self.z_,
+            noise_variance=self.noise_variance_,
+            corrected=self.corrected_labels_,
+        )
+
+    def _store_solver(self, fitted: Any, scale: float) -> None:
+        solution = fitted.solution
+        # log|K + S| of labels measured in another unit differs by a constant.
+        shift = 2.0 * solution.state.noise.size * np.log(scale)
+        self.objective_ = float(solution.state.objective + shift)
+        self.objective_path_ = solution.objective_path + shift
+        self.residual_ = float(solution.state.residual)
+        self.converged_ = bool(solution.converged)
+        self.n_iter_ = solution.n_iter
+        self.n_factorizations_ = fitted.n_factorizations
+        self.solver_cost_ = float(fitted.cost)

@@ -1,0 +1,163 @@
+"""Checks on what the user passes in: each failure names the rows, the likely cause and the next step."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_y, _num_samples
+
+from mislabel.errors import (
+    InvalidFeaturesError,
+    InvalidLabelsError,
+    InvalidParameterError,
+    KernelMatrixError,
+    MemoryBudgetError,
+    describe_rows,
+)
+from mislabel.linalg.contract import FloatArray
+
+#: n x n arrays of doubles that an exact fit may hold at once.
+ARRAYS_HELD = 5
+_SYMMETRY_TOLERANCE = 1e-6
+
+
+def row_ids(X: Any, y: Any) -> np.ndarray:
+    """The user's own row ids: the index of a dataframe or series, else positions."""
+    for source in (X, y):
+        if isinstance(source, pd.DataFrame | pd.Series):
+            return source.index.to_numpy()
+    return np.arange(_num_samples(X))
+
+
+def check_labels(y: Any, rows: np.ndarray, missing: str) -> FloatArray:
+    """Labels as floats; NaN only where ``missing="predict"``, never infinite."""
+    if missing not in ("raise", "predict"):
+        raise InvalidParameterError(f"missing must be 'raise' or 'predict', got {missing!r}.")
+    if y is None:
+        raise InvalidLabelsError(
+            "requires y to be passed, but the target y is None: LabelNoiseRegressor checks labels, so it needs them."
+        )
+    if missing == "predict":
+        labels = np.array(y, dtype=float)
+        if labels.ndim != 1:
+            raise InvalidLabelsError(f"labels must be one-dimensional, got shape {labels.shape}.")
+    else:
+        try:
+            labels = np.array(_check_finite_later(y), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InvalidLabelsError(f"{error} Labels must be numbers, one per row.") from None
+    infinite = np.flatnonzero(np.isinf(labels))
+    if infinite.size:
+        raise InvalidLabelsError(
+            f"Input y contains infinity or a value too large for dtype('float64'). {infinite.size} labels are infinite "
+            f"({describe_rows(rows[infinite])}): drop or correct them."
+        )
+    absent = np.flatnonzero(np.isnan(labels))
+    if absent.size and missing == "raise":
+        raise InvalidLabelsError(
+            f"Input y contains NaN. {absent.size} labels are NaN ({describe_rows(rows[absent])}): drop them or pass "
+            "missing='predict'."
+        )
+    present = labels.size - absent.size
+    if present < 2:
+        raise InvalidLabelsError(
+            f"n_samples={present}: at least two labels are needed, since each is judged by the others."
+        )
+    return labels
+
+
+def _check_finite_later(y: Any) -> Any:
+    """scikit-learn's own check of y, with missing and infinite values left for messages that name the rows."""
+    values = np.asarray(y)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        finite = np.where(np.isfinite(values), values, 0.0)
+        _check_y(finite, multi_output=False, y_numeric=True)
+        return values.ravel()
+    return _check_y(y, multi_output=False, y_numeric=True)
+
+
+def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
+    """A finite two-dimensional float array."""
+    try:
+        features = check_array(X, dtype=np.float64, ensure_all_finite=False)
+    except ValueError as error:
+        if "could not convert" in str(error) or "dtype" in str(error):
+            raise InvalidFeaturesError(
+                f"{error}. The features must be numbers: encode categories, dates and text first, or use "
+                "mislabel.audit(frame, label=...), which does that."
+            ) from None
+        raise
+    bad = np.argwhere(~np.isfinite(features))
+    if bad.size:
+        names = np.arange(len(features)) if rows is None else rows
+        what = "NaN" if np.isnan(features).any() else "infinity"
+        where = describe_rows(dict.fromkeys(names[bad[:, 0]].tolist()))
+        columns = sorted(set(bad[:, 1].tolist()))
+        raise InvalidFeaturesError(
+            f"Input X contains {what} or a value too large for dtype('float64'). {len(bad)} feature values are not finite "
+            f"({where}; columns {', '.join(map(str, columns[:5]))}{', ...' if len(columns) > 5 else ''}): fill them in "
+            "(sklearn.impute) or drop those rows."
+        )
+    return features
+
+
+def check_kernel_matrix(X: Any) -> FloatArray:
+    """A finite, square, symmetric matrix; tiny asymmetry is averaged away."""
+    matrix = check_array(X, dtype=np.float64, ensure_all_finite=False)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise KernelMatrixError(
+            f"a precomputed kernel must be a square matrix of all pairs of training points, got shape {matrix.shape}."
+        )
+    if not np.isfinite(matrix).all():
+        i, j = np.argwhere(~np.isfinite(matrix))[0]
+        raise KernelMatrixError(f"the kernel matrix is not finite: entry ({i}, {j}) is {matrix[i, j]}.")
+    difference = np.abs(matrix - matrix.T)
+    i, j = np.unravel_index(int(np.argmax(difference)), difference.shape)
+    scale = float(np.max(np.abs(matrix.diagonal())))
+    if difference[i, j] > _SYMMETRY_TOLERANCE * scale:
+        raise KernelMatrixError(
+            f"the kernel matrix is not symmetric: entries ({i}, {j}) and ({j}, {i}) are {matrix[i, j]:.6g} and "
+            f"{matrix[j, i]:.6g}. If only one triangle was filled, mirror it; if this is rounding, use (K + K.T) / 2."
+        )
+    if difference[i, j] > 0:
+        matrix = 0.5 * (matrix + matrix.T)
+    return matrix
+
+
+def check_label_errors(y_err: Any, size: int, rows: np.ndarray) -> FloatArray:
+    """Known standard deviations as variances; zero where none are given."""
+    if y_err is None:
+        return np.zeros(size)
+    errors = (
+        np.broadcast_to(np.asarray(y_err, dtype=float), (size,)) if np.ndim(y_err) == 0 else np.asarray(y_err, float)
+    )
+    if errors.shape != (size,):
+        raise InvalidLabelsError(
+            f"y_err has shape {errors.shape}, expected one standard deviation per label ({size},)."
+        )
+    bad = np.flatnonzero(~(np.isfinite(errors) & (errors >= 0)))
+    if bad.size:
+        raise InvalidLabelsError(
+            f"{bad.size} entries of y_err are negative, NaN or infinite ({describe_rows(rows[bad])}): give standard "
+            "deviations, 0 where unknown."
+        )
+    return errors**2
+
+
+def check_memory(size: int) -> None:
+    """Refuse work that cannot fit into memory before allocating any of it."""
+    try:
+        available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return  # this system does not say
+    needed = ARRAYS_HELD * 8 * size**2
+    if needed > available:
+        fits = int(np.sqrt(available / (8 * ARRAYS_HELD)))
+        raise MemoryBudgetError(
+            f"an exact fit of {size} labels needs about {needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free. "
+            f"Fit at most {fits} labels at a time, or free memory."
+        )

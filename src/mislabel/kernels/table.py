@@ -1,0 +1,224 @@
+"""The default kernel for tables: an amplitude times a Matern-5/2 (or Gaussian) with one length scale per feature.
+
+Everything is BLAS and vectorised NumPy on blocks of rows; gradients come as contractions
+``sum_ij W_ij dK_ij / dtheta``, never as (n, n, p) arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, NormalizedKernelMixin, StationaryKernelMixin
+
+from mislabel.errors import InvalidFeaturesError, unknown_name
+from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.mirror_loops import mirror_lower
+
+#: Beyond this many features one shared length scale is used: more cannot be told apart from a few hundred labels.
+MAX_ARD_FEATURES = 30
+#: Start of the length scales, in feature standard deviations, before the factor sqrt(number of features).
+START_LENGTH = 1.5
+LENGTH_RANGE = (0.02, 100.0)
+AMPLITUDE_RANGE = (1e-3, 1e3)
+_BLOCK_ELEMENTS = 1 << 17
+
+
+class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
+    """``amplitude * shape(distance)``, with features divided by their own length scales.
+
+    Parameters
+    ----------
+    amplitude : prior variance of the signal.
+    length_scale : a number, or one per feature.
+    shape : "matern52" for functions with kinks here and there, "gaussian" for very smooth ones.
+    amplitude_bounds, length_scale_bounds : (low, high) for tuning, or "fixed".
+    """
+
+    def __init__(
+        self,
+        amplitude: float = 1.0,
+        length_scale: float | FloatArray = 1.0,
+        shape: str = "matern52",
+        amplitude_bounds: tuple[float, float] | str = AMPLITUDE_RANGE,
+        length_scale_bounds: tuple[float, float] | FloatArray | str = (1e-5, 1e5),
+    ) -> None:
+        self.amplitude = amplitude
+        self.length_scale = length_scale
+        self.shape = shape
+        self.amplitude_bounds = amplitude_bounds
+        self.length_scale_bounds = length_scale_bounds
+
+    @classmethod
+    def for_features(cls, features: FloatArray) -> TableKernel:
+        """Data-driven start and bounds: length scales in units of each feature's own spread."""
+        n_features = features.shape[1]
+        spread = features.std(axis=0)
+        # A constant feature says nothing: any length scale will do.
+        spread = np.where(spread > 0, spread, 1.0)
+        if n_features > MAX_ARD_FEATURES:
+            spread = np.array([np.sqrt(np.mean(spread**2))])
+        scales = START_LENGTH * np.sqrt(n_features) * spread
+        bounds = np.column_stack([LENGTH_RANGE[0] * spread, LENGTH_RANGE[1] * spread * np.sqrt(n_features)])
+        if scales.size == 1:
+            return cls(1.0, float(scales[0]), "matern52", AMPLITUDE_RANGE, (float(bounds[0, 0]), float(bounds[0, 1])))
+        return cls(1.0, scales, "matern52", AMPLITUDE_RANGE, bounds)
+
+    @property
+    def hyperparameter_amplitude(self) -> Hyperparameter:
+        """scikit-learn's description of the amplitude."""
+        return Hyperparameter("amplitude", "numeric", self.amplitude_bounds)
+
+    @property
+    def hyperparameter_length_scale(self) -> Hyperparameter:
+        """scikit-learn's description of the length scales."""
+        if np.iterable(self.length_scale):
+            return Hyperparameter("length_scale", "numeric", self.length_scale_bounds, len(self.length_scale))
+        return Hyperparameter("length_scale", "numeric", self.length_scale_bounds)
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        """The kernel matrix, and on request its (n, n, p) gradient as scikit-learn defines it."""
+        X = self._scaled(X)
+        if Y is None:
+            matrix = np.empty((len(X), len(X)))
+            squares = np.einsum("ij,ij->i", X, X)
+            for start, stop in _row_blocks(len(X), len(X)):
+                block = _squared_distances(X[start:stop], X[:stop], squares[start:stop], squares[:stop])
+                self._apply_shape(block)
+                matrix[start:stop, :stop] = block
+            mirror_lower(matrix)
+            np.fill_diagonal(matrix, self.amplitude)
+            return (matrix, self._gradient_tensor(X, matrix)) if eval_gradient else matrix
+        if eval_gradient:
+            raise ValueError("Gradient can only be evaluated when Y is None.")
+        Y = self._scaled(Y)
+        matrix = np.empty((len(X), len(Y)))
+        squares_x, squares_y = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Y, Y)
+        for start, stop in _row_blocks(len(X), len(Y)):
+            block = _squared_distances(X[start:stop], Y, squares_x[start:stop], squares_y)
+            matrix[start:stop] = self._apply_shape(block)
+        return matrix
+
+    def diag(self, X):
+        """The amplitude, once per row."""
+        return np.full(len(X), float(self.amplitude))
+
+    def contracted_gradient(self, X, weights: FloatArray) -> FloatArray:
+        """``sum_ij weights_ij dK_ij / d log theta`` for symmetric weights.
+
+        With ``G = weights o dk/d(r^2)`` a length scale's derivative is ``-2 sum_ij G_ij (x_id - x_jd)^2``, which is
+        ``-4 (sum_i rowsum(G)_i x_id^2 - sum_i x_id (G X)_id)``: a matrix product for all features at once.
+        """
+        X = self._scaled(X)
+        squares = np.einsum("ij,ij->i", X, X)
+        amplitude_part = float(np.sum(weights.diagonal())) * self.amplitude
+        per_feature = np.zeros(X.shape[1])
+        for start, stop in _row_blocks(len(X), len(X)):
+            block = _squared_distances(X[start:stop], X[:stop], squares[start:stop], squares[:stop])
+            slope = np.empty_like(block)
+            self._apply_shape(block, slope)
+            weight = weights[start:stop, :stop].copy()
+            # Each pair below the diagonal stands for two; the square on the diagonal block holds both already.
+            weight[:, :start] *= 2.0
+            np.einsum("ii->i", weight[:, start:])[...] = 0.0
+            amplitude_part += float(np.einsum("ij,ij->", weight, block))
+            slope *= weight
+            rows, columns = slope.sum(axis=1), slope.sum(axis=0)
+            left, right = X[start:stop], X[:stop]
+            per_feature += rows @ left**2 + columns @ right**2 - 2.0 * np.einsum("ij,ij->j", left, slope @ right)
+        per_feature *= -2.0
+        parts = []
+        if not self.hyperparameter_amplitude.fixed:
+            parts.append(np.array([amplitude_part]))
+        if not self.hyperparameter_length_scale.fixed:
+            parts.append(per_feature if np.iterable(self.length_scale) else np.array([per_feature.sum()]))
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _gradient_tensor(self, X: FloatArray, matrix: FloatArray) -> FloatArray:
+        squares = np.einsum("ij,ij->i", X, X)
+        distances = _squared_distances(X, X, squares, squares)
+        slope = np.empty_like(distances)
+        self._apply_shape(distances, slope)
+        parts = []
+        if not self.hyperparameter_amplitude.fixed:
+            parts.append(matrix[:, :, None])
+        if not self.hyperparameter_length_scale.fixed:
+            lengths = -2.0 * slope[:, :, None] * (X[:, None, :] - X[None, :, :]) ** 2
+            parts.append(lengths if np.iterable(self.length_scale) else lengths.sum(axis=2, keepdims=True))
+        return np.concatenate(parts, axis=2) if parts else np.empty((len(X), len(X), 0))
+
+    def other_shapes(self) -> list[TableKernel]:
+        """The same kernel with every other shape, length scales matched: candidates for choosing by likelihood."""
+        if np.ndim(self.length_scale_bounds) == 0:
+            return []
+        others = []
+        for shape in SHAPES:
+            if shape != self.shape:
+                factor = LENGTH_OF_SHAPE[shape] / LENGTH_OF_SHAPE[self.shape]
+                scales = np.clip(np.asarray(self.length_scale) * factor, *np.atleast_2d(self.length_scale_bounds).T)
+                scales = scales if np.iterable(self.length_scale) else float(scales[0])
+                others.append(
+                    TableKernel(self.amplitude, scales, shape, self.amplitude_bounds, self.length_scale_bounds)
+                )
+        return others
+
+    def _apply_shape(self, squared: FloatArray, slope: FloatArray | None = None) -> FloatArray:
+        if self.shape not in SHAPES:
+            raise unknown_name("kernel shape", self.shape, list(SHAPES))
+        return SHAPES[self.shape](squared, float(self.amplitude), slope)
+
+    def _scaled(self, X) -> FloatArray:
+        X = np.asarray(X, dtype=float)
+        if X.ndim == 1:
+            X = X[:, None]
+        scales = np.atleast_1d(np.asarray(self.length_scale, dtype=float))
+        if scales.size not in (1, X.shape[1]):
+            raise InvalidFeaturesError(
+                f"the kernel has {scales.size} length scales but the data has {X.shape[1]} features."
+            )
+        return X / scales
+
+
+def _row_blocks(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
+    step = max(16, _BLOCK_ELEMENTS // max(n_columns, 1))
+    for start in range(0, n_rows, step):
+        yield start, min(start + step, n_rows)
+
+
+def _squared_distances(left: FloatArray, right: FloatArray, left_sq: FloatArray, right_sq: FloatArray) -> FloatArray:
+    distances = left @ right.T
+    distances *= -2.0
+    distances += left_sq[:, None]
+    distances += right_sq
+    return np.maximum(distances, 0.0, out=distances)
+
+
+def _matern52(squared: FloatArray, amplitude: float, slope: FloatArray | None = None) -> FloatArray:
+    """Replace squared distances by kernel values; ``slope`` receives the derivative by the squared distance."""
+    root = np.sqrt(5.0 * squared)
+    decay = np.exp(-root)
+    decay *= amplitude
+    root += 1.0
+    if slope is not None:
+        np.multiply(root, decay, out=slope)
+        slope *= -5.0 / 6.0
+    squared *= 5.0 / 3.0
+    squared += root
+    squared *= decay
+    return squared
+
+
+def _gaussian(squared: FloatArray, amplitude: float, slope: FloatArray | None = None) -> FloatArray:
+    """The same for ``exp(-r^2 / 2)``."""
+    squared *= -0.5
+    np.exp(squared, out=squared)
+    squared *= amplitude
+    if slope is not None:
+        np.multiply(squared, -0.5, out=slope)
+    return squared
+
+
+#: Radial shapes by name: each turns squared distances into kernel values in place.
+SHAPES = {"matern52": _matern52, "gaussian": _gaussian}
+#: Length scale at which each shape fits the same function about as well.
+LENGTH_OF_SHAPE = {"matern52": 1.0, "gaussian": 0.5}

@@ -1,0 +1,150 @@
+"""Exact dense covariance on LAPACK, computed in place: one n x n buffer beside ``K``.
+
+The buffer goes through three stages, each overwriting the one before: the Cholesky factor (dpotrf), its inverse
+(dtrtri), the full inverse (dlauum). Whatever stage it is in, every quantity of the contract can still be had.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from mislabel.errors import KernelMatrixError
+from mislabel.linalg.contract import Covariance, FloatArray, IntArray, SignalCovariance
+from mislabel.linalg.cost import CHOLESKY, INVERSE_FROM_TRIANGULAR, TRIANGULAR_INVERSE, CostMeter
+from mislabel.linalg.mirror_loops import mirror_lower
+
+Stage = Literal["factor", "inverse factor", "inverse"]
+
+_COLUMN_BLOCK = 256
+
+
+def column_norms_squared(lower: FloatArray) -> FloatArray:
+    """Squared norms of the columns of a lower-triangular array, whatever its upper triangle holds."""
+    size = lower.shape[0]
+    norms = np.empty(size)
+    for start in range(0, size, _COLUMN_BLOCK):
+        stop = min(start + _COLUMN_BLOCK, size)
+        corner = np.tril(lower[start:stop, start:stop])
+        below = lower[stop:, start:stop]
+        norms[start:stop] = np.einsum("ij,ij->j", corner, corner) + np.einsum("ij,ij->j", below, below)
+    return norms
+
+
+class DenseCovariance(Covariance):
+    """``K + diag(noise)`` by Cholesky factorisation. ``matrix`` is overwritten; only its lower triangle is read."""
+
+    def __init__(self, matrix: FloatArray, meter: CostMeter | None = None) -> None:
+        self.size = matrix.shape[0]
+        self._meter = meter if meter is not None else CostMeter(self.size)
+        self._buffer, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
+        self._stage: Stage = "factor"
+        if info == 0:
+            self._meter.add_cholesky(self.size)
+        else:
+            self._meter.add(CHOLESKY, min(abs(info), self.size))
+            raise KernelMatrixError(
+                f"the covariance matrix is not positive definite (leading minor {info} of {self.size}): "
+                "try gradually increasing base_noise, or check that the kernel is positive semi-definite."
+            )
+        pivots = self._buffer.diagonal()
+        self._logdet = 2.0 * float(np.log(pivots).sum())
+        self.smallest_pivot = float(pivots.min()) ** 2
+        self._inverse_diagonal: FloatArray | None = None
+
+    @classmethod
+    def from_inverse(cls, inverse: FloatArray, logdet: float) -> DenseCovariance:
+        """A covariance whose inverse (both triangles) and log-determinant are already known."""
+        covariance = cls.__new__(cls)
+        covariance.size = inverse.shape[0]
+        covariance._buffer, covariance._stage = inverse, "inverse"
+        covariance._logdet, covariance._inverse_diagonal = logdet, None
+        return covariance
+
+    def solve(self, rhs: FloatArray) -> FloatArray:
+        """``C @ rhs`` from whichever of factor, inverse factor or inverse is at hand."""
+        if self._stage == "inverse":
+            return np.asarray(self._buffer @ rhs)
+        if self._stage == "factor":
+            solution, info = lapack.dpotrs(self._buffer, rhs, lower=1)
+            if info != 0:
+                raise KernelMatrixError(f"dpotrs rejected argument {-info}")
+            return np.asarray(solution)
+        columns = np.asfortranarray(rhs if rhs.ndim == 2 else rhs[:, None])
+        half = blas.dtrmm(1.0, self._buffer, columns, lower=1)
+        solution = blas.dtrmm(1.0, self._buffer, half, lower=1, trans_a=1, overwrite_b=1)
+        return np.asarray(solution if rhs.ndim == 2 else solution[:, 0])
+
+    def logdet(self) -> float:
+        """Twice the sum of the logarithms of the Cholesky pivots."""
+        return self._logdet
+
+    def inverse_diagonal(self) -> FloatArray:
+        """Column norms of the inverse factor: ``C = L^-T L^-1``."""
+        if self._inverse_diagonal is None:
+            if self._stage == "inverse":
+                self._inverse_diagonal = self._buffer.diagonal().copy()
+            else:
+                self._invert_factor()
+                self._inverse_diagonal = column_norms_squared(self._buffer)
+        return self._inverse_diagonal
+
+    def inverse(self) -> FloatArray:
+        """All of ``C``, mirrored to both triangles."""
+        return np.array(self.take_inverse(), order="F")
+
+    def take_inverse(self) -> FloatArray:
+        """All of ``C`` without a copy; once the caller overwrites it this object is spent."""
+        if self._stage != "inverse":
+            self._invert_factor()
+            self._buffer, info = lapack.dlauum(self._buffer, lower=1, overwrite_c=1)
+            if info != 0:
+                raise KernelMatrixError(f"dlauum failed with code {info}")
+            self._meter.add(INVERSE_FROM_TRIANGULAR, self.size)
+            mirror_lower(self._buffer)
+            self._stage = "inverse"
+        return self._buffer
+
+    def to_dense(self) -> FloatArray:
+        """Rebuild ``K + diag(noise)``."""
+        if self._stage == "factor":
+            factor = np.tril(self._buffer)
+            return np.asarray(factor @ factor.T)
+        if self._stage == "inverse factor":
+            factor, info = lapack.dtrtri(np.tril(self._buffer), lower=1)
+            return np.asarray(factor @ factor.T)
+        return np.linalg.inv(self._buffer)
+
+    def _invert_factor(self) -> None:
+        if self._stage == "factor":
+            self._buffer, info = lapack.dtrtri(self._buffer, lower=1, overwrite_c=1)
+            if info != 0:
+                raise KernelMatrixError(f"dtrtri failed with code {info}: a pivot is zero")
+            self._meter.add(TRIANGULAR_INVERSE, self.size)
+            self._stage = "inverse factor"
+
+
+class DenseSignal(SignalCovariance):
+    """A dense ``K``; each :meth:`with_noise` copies it once and factorises the copy in place."""
+
+    def __init__(self, matrix: FloatArray, meter: CostMeter | None = None) -> None:
+        # A symmetric C-ordered array is its own Fortran-ordered transpose: no copy for LAPACK.
+        self.matrix = matrix if matrix.flags.f_contiguous else np.asarray(matrix.T, order="F")
+        self.size = matrix.shape[0]
+        self.meter = meter if meter is not None else CostMeter(self.size)
+
+    def diagonal(self) -> FloatArray:
+        """``diag(K)``."""
+        return self.matrix.diagonal().copy()
+
+    def with_noise(self, noise: FloatArray) -> DenseCovariance:
+        """``K + diag(noise)``, factorised."""
+        matrix = np.array(self.matrix, order="F")
+        matrix.ravel(order="K")[:: self.size + 1] += noise
+        return DenseCovariance(matrix, self.meter)
+
+    def submatrix(self, index: IntArray) -> FloatArray:
+        """The covariance of a subset of the points."""
+        return np.asfortranarray(self.matrix[np.ix_(index, index)])

@@ -1,0 +1,304 @@
+"""Hyperparameters, base noise and noise variances together: bilevel, alternating, joint.
+
+All three strategies minimise the same objective. When the base noise is learned, a label may have a noise variance of
+its own only if that pays its price (without a price the base noise would always end at zero), and the price itself is
+re-estimated from the errors found so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from mislabel.errors import unknown_name
+from mislabel.kernels.on_data import KernelOnData
+from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.linalg.cost import CostMeter
+from mislabel.noise.marginal import MarginalObjective
+from mislabel.noise.penalty import Penalty
+from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups
+
+#: Labels used to find the rough shape of the model before all of them are looked at.
+SCOUT_SIZE = 600
+SCOUT_FROM = 900
+#: Bounds on the base noise, relative to the labels' variance.
+BASE_RANGE = (1e-8, 10.0)
+START_BASE = 0.1
+UNIFORM_ITERATIONS = 15
+PRICE_ROUNDS = 2
+ALTERNATING_ROUNDS = 8
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """The outcome of tuning: kernel, base noise variance, noise variances (a warm start), price and objective."""
+
+    kernel: KernelOnData
+    base: float
+    noise: FloatArray
+    price: float
+    objective: float
+    n_evaluations: int
+
+
+@dataclass(frozen=True, eq=False)
+class TuningTask:
+    """What is to be tuned.
+
+    base : None to learn it. per_label : False for a single shared variance (or none at all).
+    """
+
+    kernel: KernelOnData
+    labels: FloatArray
+    known_noise: FloatArray
+    base: float | None
+    per_label: bool
+    penalty: Penalty
+    signal_variance: float
+    meter: CostMeter
+
+    def objective(self, kernel: KernelOnData, price: float) -> MarginalObjective:
+        """The objective of this task under a kernel and a price."""
+        penalty = Penalty(self.penalty.weight, self.penalty.power, price if self.base is None else 0.0)
+        return MarginalObjective(
+            kernel, self.labels, self.known_noise, self.base, self.signal_variance, penalty, self.meter
+        )
+
+    def with_learned_base(self) -> TuningTask:
+        """The same task with one shared variance that is learned: the paper's "basic" model."""
+        return replace(self, base=None, per_label=False)
+
+    def subset(self, index: IntArray) -> TuningTask:
+        """The same task on some of the labels."""
+        return replace(
+            self,
+            kernel=self.kernel.subset(index),
+            labels=self.labels[index],
+            known_noise=self.known_noise[index],
+            meter=CostMeter(index.size),
+        )
+
+
+@dataclass(eq=False)
+class _Search:
+    """One kernel, one strategy: the current point and how to improve it."""
+
+    task: TuningTask
+    objective: MarginalObjective
+    phi: FloatArray
+    value: float = np.inf
+
+    @classmethod
+    def begin(cls, task: TuningTask, kernel: KernelOnData, base: float, price: float = DEFAULT_PRICE) -> _Search:
+        objective = task.objective(kernel, price)
+        return cls(task, objective, objective.start(base))
+
+    @property
+    def base_bounds(self) -> tuple[float, float]:
+        scale = self.task.signal_variance
+        return BASE_RANGE[0] * scale, BASE_RANGE[1] * scale
+
+    @property
+    def base(self) -> float:
+        return self.objective.split(self.phi)[1]
+
+    @property
+    def kernel(self) -> KernelOnData:
+        return self.objective.kernel.at(self.objective.split(self.phi)[0])
+
+    def minimise(self, resolve: bool, iterations: int, tolerance: float = 1e-5) -> None:
+        function = self.objective.resolved if resolve else self.objective.held
+        if self.phi.size == 0:
+            return
+        best = {"value": np.inf, "phi": self.phi, "noise": self.objective.noise}
+
+        def tracked(phi: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient = function(phi)
+            if value < best["value"]:
+                best.update(value=value, phi=phi.copy(), noise=self.objective.noise)
+            return value, gradient
+
+        bounds = self.objective.bounds(self.base_bounds)
+        start = np.clip(self.phi, bounds[:, 0], bounds[:, 1])
+        options = {"maxiter": iterations, "ftol": tolerance}
+        minimize(tracked, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        self.phi, self.objective.noise, self.value = best["phi"], best["noise"], best["value"]
+
+    def minimise_jointly(self, iterations: int) -> None:
+        """One L-BFGS-B over ``phi`` and the noise variances that are not at zero."""
+        active = np.flatnonzero(self.objective.noise > 0.0)
+        scale = float(self.objective.noise[active].mean()) if active.size else 1.0
+        size = self.phi.size
+
+        def function(parameters: FloatArray) -> tuple[float, FloatArray]:
+            noise = np.zeros_like(self.objective.noise)
+            noise[active] = parameters[size:] * scale
+            self.objective.noise = noise
+            value, slope, noise_slope = self.objective.held_with_noise_slope(parameters[:size])
+            return value, np.concatenate([slope, noise_slope[active] * scale])
+
+        bounds = np.vstack([self.objective.bounds(self.base_bounds), np.tile([0.0, np.inf], (active.size, 1))])
+        start = np.concatenate([self.phi, self.objective.noise[active] / scale])
+        start = np.clip(start, bounds[:, 0], bounds[:, 1])
+        found = minimize(
+            function, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": iterations, "ftol": 1e-6}
+        )
+        self.phi, self.value = found.x[:size], float(found.fun)
+        self.objective.noise = np.zeros_like(self.objective.noise)
+        self.objective.noise[active] = found.x[size:] * scale
+
+    def settle_noise(self) -> None:
+        """Re-solve the noise variances at the current point."""
+        self.value = self.objective.sweep_at(self.phi)
+
+    def reprice(self) -> None:
+        """Set the price of a noise variance from the errors found so far."""
+        if self.task.base is None:
+            error, variance = self.objective.leave_one_out(self.phi)
+            price = fit_two_groups(error, variance).price(variance)
+            self.objective.penalty = Penalty(self.task.penalty.weight, self.task.penalty.power, price)
+
+    def moved_to(self, task: TuningTask) -> _Search:
+        """The same point on other labels (a subset, or all of them); noise variances start anew."""
+        kernel = KernelOnData(self.kernel.kernel, task.kernel.points)
+        return _Search.begin(task, kernel, self.base, self.objective.penalty.price)
+
+
+def _bilevel(search: _Search, iterations: int) -> None:
+    search.minimise(resolve=True, iterations=iterations)
+    search.settle_noise()
+
+
+def _alternating(search: _Search, iterations: int) -> None:
+    for _ in range(ALTERNATING_ROUNDS):
+        before = search.value
+        search.minimise(resolve=False, iterations=iterations)
+        search.settle_noise()
+        if abs(before - search.value) < 1e-4 * (1.0 + abs(search.value)):
+            break
+
+
+def _joint(search: _Search, iterations: int) -> None:
+    for _ in range(ALTERNATING_ROUNDS):
+        before = search.value
+        search.minimise_jointly(3 * iterations)
+        search.settle_noise()
+        if abs(before - search.value) < 1e-4 * (1.0 + abs(search.value)):
+            break
+
+
+#: How hyperparameters and noise variances are optimised together, by name.
+STRATEGIES: dict[str, Callable[[_Search, int], None]] = {
+    "bilevel": _bilevel,
+    "alternating": _alternating,
+    "joint": _joint,
+}
+
+
+def tune(
+    task: TuningTask,
+    strategy: str,
+    *,
+    random_state: np.random.RandomState,
+    n_restarts: int = 0,
+    max_iter: int = 30,
+    progress: Progress | None = None,
+) -> Tuned:
+    """Find hyperparameters, base noise and a warm start for the noise variances."""
+    if strategy not in STRATEGIES:
+        raise unknown_name("tune", strategy, [*STRATEGIES, "none"])
+    report = progress if progress is not None else (lambda message, fraction: None)
+    size = task.labels.size
+    scout_task = task
+    if size > SCOUT_FROM:
+        scout_task = task.subset(np.sort(random_state.choice(size, SCOUT_SIZE, replace=False)))
+    starts = [scout_task.kernel, *(_random_kernel(scout_task.kernel, random_state) for _ in range(n_restarts))]
+    best: _Search | None = None
+    evaluations = 0
+    for number, kernel in enumerate(starts):
+        report(f"hyperparameters, start {number + 1} of {len(starts)}", 0.3 * number / len(starts))
+        if task.per_label:
+            search = _scout(scout_task, kernel, strategy, max_iter)
+        else:
+            search = _scout_uniform(scout_task, kernel, max_iter)
+        evaluations += search.objective.n_evaluations
+        if best is None or search.value < best.value:
+            best = search
+    assert best is not None
+    if scout_task is not task:
+        report(f"hyperparameters, all {size} labels", 0.4)
+        best = best.moved_to(task)
+        if task.per_label:
+            best.settle_noise()
+    report("hyperparameters, final rounds", 0.5)
+    counted = 0 if scout_task is not task else best.objective.n_evaluations
+    _finish(best, strategy, max_iter)
+    return Tuned(
+        best.kernel,
+        best.base,
+        best.objective.noise,
+        best.objective.penalty.price,
+        best.value,
+        evaluations + best.objective.n_evaluations - counted,
+    )
+
+
+def _scout(task: TuningTask, kernel: KernelOnData, strategy: str, max_iter: int) -> _Search:
+    """Uniform noise first, so that a bad start cannot blame the labels; then noise variances of their own.
+
+    A kernel that comes in several shapes is tried in each, and the one of lowest objective is kept.
+    """
+    uniform = _Search.begin(task.with_learned_base(), kernel, START_BASE * task.signal_variance)
+    uniform.minimise(resolve=False, iterations=UNIFORM_ITERATIONS)
+    start = uniform.kernel
+    others = getattr(start.kernel, "other_shapes", list)()
+    best: _Search | None = None
+    evaluations = uniform.objective.n_evaluations
+    for candidate in [start, *(KernelOnData(other, start.points) for other in others)]:
+        search = _Search.begin(task, candidate, uniform.base)
+        if task.base is not None:
+            search.objective.noise = np.full(task.labels.size, max(uniform.base, 1e-6 * task.signal_variance))
+        search.settle_noise()
+        STRATEGIES[strategy](search, max_iter // 2)
+        evaluations += search.objective.n_evaluations
+        if best is None or search.value < best.value:
+            best = search
+    assert best is not None
+    best.objective.n_evaluations = evaluations
+    return best
+
+
+def _scout_uniform(task: TuningTask, kernel: KernelOnData, max_iter: int) -> _Search:
+    """The same without noise variances of their own: one fit per shape of the kernel."""
+    others = getattr(kernel.kernel, "other_shapes", list)()
+    searches = []
+    for candidate in [kernel, *(KernelOnData(other, kernel.points) for other in others)]:
+        search = _Search.begin(task, candidate, START_BASE * task.signal_variance)
+        search.minimise(resolve=False, iterations=max_iter)
+        searches.append(search)
+    best = min(searches, key=lambda search: search.value)
+    best.objective.n_evaluations = sum(search.objective.n_evaluations for search in searches)
+    return best
+
+
+def _finish(search: _Search, strategy: str, max_iter: int) -> None:
+    task = search.task
+    if not task.per_label:
+        search.minimise(resolve=False, iterations=max_iter, tolerance=1e-7)
+        return
+    for _ in range(PRICE_ROUNDS if task.base is None else 1):
+        search.reprice()
+        search.settle_noise()
+        STRATEGIES[strategy](search, max_iter // 2 if task.base is None else max_iter)
+
+
+def _random_kernel(kernel: KernelOnData, random_state: np.random.RandomState) -> KernelOnData:
+    """Hyperparameters drawn around the start: a factor of up to ten either way, within their bounds."""
+    theta = kernel.theta + random_state.uniform(-np.log(10.0), np.log(10.0), kernel.theta.size)
+    bounds = kernel.bounds
+    return kernel.at(np.clip(theta, bounds[:, 0], bounds[:, 1]))

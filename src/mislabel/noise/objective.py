@@ -1,0 +1,118 @@
+"""The paper's objective, its derivatives and its optimality conditions.
+
+Symbols: ``s`` noise variances (the paper's sigma_i), ``C = (K + base noise + diag(s))^-1``, ``a = C y`` (weights),
+``b = diag(C)`` (precision).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mislabel.linalg.contract import Covariance, FloatArray, SignalCovariance
+from mislabel.noise.penalty import Penalty
+
+
+def negative_log_likelihood(covariance: Covariance, labels: FloatArray) -> float:
+    """``L = log |K + S| + y' C y`` (the paper's equation 3): -2 log likelihood - n log 2 pi."""
+    return covariance.logdet() + float(labels @ covariance.solve(labels))
+
+
+def gradient(weights: FloatArray, precision: FloatArray) -> FloatArray:
+    """``dL/ds = b - a^2`` (the paper's equation 5)."""
+    return precision - weights**2
+
+
+def hessian(inverse: FloatArray, weights: FloatArray) -> FloatArray:
+    """``d2L/ds2 = 2 (a a') o C - C o C``."""
+    return inverse * (2.0 * np.outer(weights, weights) - inverse)
+
+
+def fisher_information(inverse: FloatArray) -> FloatArray:
+    """``C o C``: the expected Hessian under the model."""
+    return inverse * inverse
+
+
+def average_information(inverse: FloatArray, weights: FloatArray) -> FloatArray:
+    """``(a a') o C``: the mean of Hessian and Fisher information, always positive semi-definite."""
+    return inverse * np.outer(weights, weights)
+
+
+def kkt_residual(noise: FloatArray, slope: FloatArray, precision: FloatArray) -> float:
+    """How far ``s`` is from optimal: ``max_i b_i |s_i - max(0, s_i - g_i / b_i^2)|``, without units.
+
+    Zero exactly at points where every gradient component is zero, or positive with ``s_i`` at its bound.
+    """
+    step = noise - np.maximum(0.0, noise - slope / precision**2)
+    return float(np.max(precision * np.abs(step), initial=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseState:
+    """Everything known at one vector of noise variances."""
+
+    noise: FloatArray
+    weights: FloatArray
+    precision: FloatArray
+    slope: FloatArray
+    objective: float
+    residual: float
+    covariance: Covariance
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseProblem:
+    """Minimise ``L(s) + penalty(s)`` over ``s >= 0``.
+
+    signal : covariance of the signal.
+    labels : the labels, centred.
+    fixed_noise : variances every label has anyway (base noise, known measurement errors, jitter).
+    """
+
+    signal: SignalCovariance
+    labels: FloatArray
+    fixed_noise: FloatArray
+    penalty: Penalty = field(default_factory=Penalty)
+
+    @property
+    def size(self) -> int:
+        """Number of labels."""
+        return self.labels.shape[0]
+
+    def covariance(self, noise: FloatArray) -> Covariance:
+        """``K + fixed noise + diag(noise)``, factorised."""
+        return self.signal.with_noise(self.fixed_noise + noise)
+
+    def objective(self, noise: FloatArray) -> float:
+        """The objective alone: one Cholesky factorisation."""
+        return negative_log_likelihood(self.covariance(noise), self.labels) + self.penalty.value(noise)
+
+    def evaluate(self, noise: FloatArray) -> NoiseState:
+        """Objective, gradient and residual: a Cholesky factorisation and the diagonal of the inverse."""
+        return self.state(noise, self.covariance(noise))
+
+    def state(self, noise: FloatArray, covariance: Covariance) -> NoiseState:
+        """The state that belongs to an already factorised covariance."""
+        weights = covariance.solve(self.labels)
+        precision = covariance.inverse_diagonal()
+        slope = gradient(weights, precision) + self.penalty.slope(noise)
+        objective = covariance.logdet() + float(self.labels @ weights) + self.penalty.value(noise)
+        residual = priced_residual(noise, weights, precision, slope, self.penalty)
+        return NoiseState(noise, weights, precision, slope, objective, residual, covariance)
+
+
+def likelihood_gain(z_squared: FloatArray) -> FloatArray:
+    """Fall of the objective when one label gets its best own variance: ``z^2 - 1 - log z^2`` for ``z^2 > 1``."""
+    z_squared = np.maximum(z_squared, 1.0)
+    return np.asarray(z_squared - 1.0 - np.log(z_squared))
+
+
+def priced_residual(
+    noise: FloatArray, weights: FloatArray, precision: FloatArray, slope: FloatArray, penalty: Penalty
+) -> float:
+    """:func:`kkt_residual`, where a label at zero is optimal as long as its gain does not exceed the price."""
+    if not penalty.price:
+        return kkt_residual(noise, slope, precision)
+    at_rest = (noise == 0.0) & (likelihood_gain(weights**2 / precision) <= penalty.price)
+    return kkt_residual(noise, np.where(at_rest, 0.0, slope), precision)

@@ -1,0 +1,86 @@
+"""The default solver: paper steps, exact coordinate sweeps, then Newton on the labels that remain noisy.
+
+It ends at exact zeros, never raises the objective from one cycle to the next, and stops on the optimality residual;
+the whole solve usually costs no more than a handful of matrix inversions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mislabel.errors import KernelMatrixError
+from mislabel.linalg.contract import FloatArray
+from mislabel.noise.objective import NoiseProblem
+from mislabel.noise.solvers.contract import Monitor, NoiseSolution, Trace
+from mislabel.noise.solvers.multiplicative import multiplicative_step
+from mislabel.noise.solvers.newton import condition_on_zeros, solve_newton
+from mislabel.noise.solvers.sweeps import SweepState, sweep
+
+PAPER_STEPS = 2
+SWEEP_THRESHOLD = 0.03
+#: A label at zero takes part in the Newton phase once its squared z is this close to the bound of one.
+ACTIVE_RATIO = 0.7
+NEWTON_STEPS = 25
+#: Above this fraction of noisy labels the optimum is rarely unique, and more descents are worth their price: ...
+MANY_NOISY = 0.55
+#: ... from the best optimum so far, with these multiples of the start added to every label.
+REHEATS = (0.1, 0.3)
+#: Cycles that such a descent may take before it is given up.
+REHEAT_CYCLES = 6
+
+
+def solve_auto(
+    problem: NoiseProblem, start: FloatArray, *, tol: float, max_iter: int, monitor: Monitor | None = None
+) -> NoiseSolution:
+    """Minimise by cycles of sweeps and Newton steps; ``max_iter`` bounds the number of cycles per descent."""
+    best = descend(problem, start, tol=tol, max_iter=max_iter, monitor=monitor)
+    if np.count_nonzero(best.state.noise) > MANY_NOISY * problem.size:
+        for heat in REHEATS:
+            warm = best.state.noise + heat * start
+            cycles = min(max_iter, REHEAT_CYCLES)
+            other = descend(problem, warm, tol=tol, max_iter=cycles, monitor=monitor, paper_steps=0)
+            if other.state.objective < best.state.objective and other.converged >= best.converged:
+                best = other.after(best)
+    return best
+
+
+def descend(
+    problem: NoiseProblem,
+    start: FloatArray,
+    *,
+    tol: float,
+    max_iter: int,
+    monitor: Monitor | None = None,
+    paper_steps: int = PAPER_STEPS,
+) -> NoiseSolution:
+    """The local optimum reached from one start; a warm start needs no ``paper_steps``."""
+    trace = Trace(problem, monitor)
+    state = problem.evaluate(start)
+    trace.add(state)
+    for _ in range(paper_steps):
+        state = multiplicative_step(problem, state)
+        trace.add(state)
+    for _ in range(max_iter):
+        if state.residual <= tol:
+            break
+        trial = problem.evaluate(_cycle(problem, SweepState.from_state(problem, state), tol))
+        if trial.objective <= state.objective + 1e-12 * (1.0 + abs(state.objective)):
+            state = trial
+        else:
+            state = multiplicative_step(problem, state)
+        trace.add(state)
+    return trace.solution(state, tol)
+
+
+def _cycle(problem: NoiseProblem, state: SweepState, tol: float) -> FloatArray:
+    """Sweeps over all labels, then Newton on those that are or may become noisy."""
+    noise = state.noise
+    try:
+        sweep(state, threshold=SWEEP_THRESHOLD)
+        active = state.active(ACTIVE_RATIO)
+        if active.size:
+            reduced, reduced_state = condition_on_zeros(state.restricted(active))
+            noise[active] = solve_newton(reduced, reduced_state, tol=0.3 * tol, max_iter=NEWTON_STEPS).noise
+    except KernelMatrixError:
+        pass  # rounding has spoilt the updated inverse: what was reached stands, and the caller factorises it anew
+    return noise

@@ -1,0 +1,42 @@
+"""L-BFGS-B on the noise variances, bounded below by zero."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from mislabel.linalg.contract import FloatArray
+from mislabel.noise.objective import NoiseProblem, NoiseState
+from mislabel.noise.solvers.contract import Monitor, NoiseSolution, Trace
+
+
+def solve_lbfgs(
+    problem: NoiseProblem, start: FloatArray, *, tol: float, max_iter: int, monitor: Monitor | None = None
+) -> NoiseSolution:
+    """Scipy's L-BFGS-B on ``s / mean(start)``; every function evaluation is one point of the path."""
+    scale = float(start.mean())
+    trace = Trace(problem, monitor)
+    best: list[NoiseState] = []
+
+    def function(scaled: FloatArray) -> tuple[float, FloatArray]:
+        state = problem.evaluate(np.maximum(scaled, 0.0) * scale)
+        trace.add(state)
+        if not best or state.objective < best[0].objective:
+            best[:] = [state]
+        if state.residual <= tol:
+            raise StopIteration
+        slope = np.where(np.isfinite(state.slope), state.slope, 1e6 * state.precision)
+        return state.objective, slope * scale
+
+    try:
+        minimize(
+            function,
+            start / scale,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * problem.size,
+            options={"maxiter": max_iter, "maxfun": max_iter, "ftol": 0.0, "gtol": 0.0, "maxcor": 20},
+        )
+    except StopIteration:
+        pass  # the residual is reached: scipy's own criteria measure something else
+    return trace.solution(best[0], tol)

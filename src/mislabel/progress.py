@@ -1,0 +1,45 @@
+"""Progress of long work: a bar on a terminal, log messages elsewhere, silence unless asked for."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+
+logger = logging.getLogger("mislabel")
+
+_WIDTH = 28
+_LEAST_SECONDS_BETWEEN_LOGS = 5.0
+
+
+class ProgressReporter:
+    """Call it with a message and the fraction done; used as a context manager it cleans up its line."""
+
+    def __init__(self, verbose: int = 0) -> None:
+        self._enabled = verbose > 0
+        self._terminal = self._enabled and sys.stderr.isatty()
+        self._started = time.monotonic()
+        self._last_log = float("-inf")
+        self._last_message = ""
+
+    def __call__(self, message: str, fraction: float) -> None:
+        """Show that ``fraction`` of the work is done."""
+        if not self._enabled:
+            return
+        elapsed = time.monotonic() - self._started
+        if self._terminal:
+            filled = round(_WIDTH * fraction)
+            bar = "#" * filled + "-" * (_WIDTH - filled)
+            sys.stderr.write(f"\r\x1b[K[{bar}] {100 * fraction:3.0f} % {elapsed:6.1f} s  {message}")
+            sys.stderr.flush()
+        elif message != self._last_message or elapsed - self._last_log > _LEAST_SECONDS_BETWEEN_LOGS:
+            logger.info("%3.0f %% %6.1f s  %s", 100 * fraction, elapsed, message)
+            self._last_log, self._last_message = elapsed, message
+
+    def __enter__(self) -> ProgressReporter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._terminal:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
