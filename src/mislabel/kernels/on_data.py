@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from mislabel.errors import KernelMatrixError
 from mislabel.kernels.contraction import contracted_gradient
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray
 
 
 class KernelOnData:
@@ -36,9 +36,14 @@ class KernelOnData:
             return self
         return KernelOnData(self.kernel.clone_with_theta(theta), self.points)
 
-    def subset(self, index: FloatArray) -> KernelOnData:
+    def subset(self, index: IntArray) -> KernelOnData:
         """The same kernel on some of the points."""
         return KernelOnData(self.kernel, take(self.points, index, self.kernel))
+
+    def all_shapes(self) -> list[KernelOnData]:
+        """This kernel, and its variants where it comes in several shapes to choose from."""
+        others = getattr(self.kernel, "other_shapes", list)()
+        return [self, *(KernelOnData(other, self.points) for other in others)]
 
     def matrix(self) -> FloatArray:
         """The kernel matrix, checked to be finite; a new array that the caller may overwrite."""
@@ -54,7 +59,7 @@ class KernelOnData:
         return contracted_gradient(self.kernel, self.points, weights)
 
 
-def take(points: Any, index: FloatArray, kernel: Kernel) -> Any:
+def take(points: Any, index: IntArray, kernel: Kernel) -> Any:
     """Some of the points: rows of an array, rows *and columns* of a precomputed matrix, items of a list."""
     from mislabel.kernels.adapters import PrecomputedKernel
 

@@ -50,6 +50,10 @@ class Covariance(ABC):
     def inverse(self) -> FloatArray:
         """Return all of ``C`` as a dense symmetric array; the caller may overwrite it."""
 
+    def take_inverse(self) -> FloatArray:
+        """:meth:`inverse` without a copy where possible; once the caller overwrites it, this object is spent."""
+        return self.inverse()
+
     @abstractmethod
     def to_dense(self) -> FloatArray:
         """Return ``K + diag(noise)`` as a dense array."""

@@ -96,7 +96,7 @@ class DenseCovariance(Covariance):
         return np.array(self.take_inverse(), order="F")
 
     def take_inverse(self) -> FloatArray:
-        """All of ``C`` without a copy; once the caller overwrites it this object is spent."""
+        """All of ``C`` without a copy."""
         if self._stage != "inverse":
             self._invert_factor()
             self._buffer, info = lapack.dlauum(self._buffer, lower=1, overwrite_c=1)
@@ -105,7 +105,7 @@ class DenseCovariance(Covariance):
             self._meter.add(INVERSE_FROM_TRIANGULAR, self.size)
             mirror_lower(self._buffer)
             self._stage = "inverse"
-        return self._buffer
+        return np.asarray(self._buffer)
 
     def to_dense(self) -> FloatArray:
         """Rebuild ``K + diag(noise)``."""

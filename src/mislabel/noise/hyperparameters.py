@@ -115,19 +115,20 @@ class _Search:
         function = self.objective.resolved if resolve else self.objective.held
         if self.phi.size == 0:
             return
-        best = {"value": np.inf, "phi": self.phi, "noise": self.objective.noise}
+        best_value, best_phi, best_noise = np.inf, self.phi, self.objective.noise
 
         def tracked(phi: FloatArray) -> tuple[float, FloatArray]:
+            nonlocal best_value, best_phi, best_noise
             value, gradient = function(phi)
-            if value < best["value"]:
-                best.update(value=value, phi=phi.copy(), noise=self.objective.noise)
+            if value < best_value:
+                best_value, best_phi, best_noise = value, phi.copy(), self.objective.noise
             return value, gradient
 
         bounds = self.objective.bounds(self.base_bounds)
         start = np.clip(self.phi, bounds[:, 0], bounds[:, 1])
         options = {"maxiter": iterations, "ftol": tolerance}
         minimize(tracked, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        self.phi, self.objective.noise, self.value = best["phi"], best["noise"], best["value"]
+        self.phi, self.objective.noise, self.value = best_phi, best_noise, best_value
 
     def minimise_jointly(self, iterations: int) -> None:
         """One L-BFGS-B over ``phi`` and the noise variances that are not at zero."""
@@ -256,10 +257,9 @@ def _scout(task: TuningTask, kernel: KernelOnData, strategy: str, max_iter: int)
     uniform = _Search.begin(task.with_learned_base(), kernel, START_BASE * task.signal_variance)
     uniform.minimise(resolve=False, iterations=UNIFORM_ITERATIONS)
     start = uniform.kernel
-    others = getattr(start.kernel, "other_shapes", list)()
     best: _Search | None = None
     evaluations = uniform.objective.n_evaluations
-    for candidate in [start, *(KernelOnData(other, start.points) for other in others)]:
+    for candidate in start.all_shapes():
         search = _Search.begin(task, candidate, uniform.base)
         if task.base is not None:
             search.objective.noise = np.full(task.labels.size, max(uniform.base, 1e-6 * task.signal_variance))
@@ -275,9 +275,8 @@ def _scout(task: TuningTask, kernel: KernelOnData, strategy: str, max_iter: int)
 
 def _scout_uniform(task: TuningTask, kernel: KernelOnData, max_iter: int) -> _Search:
     """The same without noise variances of their own: one fit per shape of the kernel."""
-    others = getattr(kernel.kernel, "other_shapes", list)()
     searches = []
-    for candidate in [kernel, *(KernelOnData(other, kernel.points) for other in others)]:
+    for candidate in kernel.all_shapes():
         search = _Search.begin(task, candidate, START_BASE * task.signal_variance)
         search.minimise(resolve=False, iterations=max_iter)
         searches.append(search)

@@ -78,7 +78,7 @@ class NoiseProblem:
     @property
     def size(self) -> int:
         """Number of labels."""
-        return self.labels.shape[0]
+        return int(self.labels.shape[0])
 
     def covariance(self, noise: FloatArray) -> Covariance:
         """``K + fixed noise + diag(noise)``, factorised."""

@@ -13,7 +13,7 @@ from mislabel.linalg.contract import FloatArray
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.solvers.contract import Monitor, NoiseSolution, Trace
 from mislabel.noise.solvers.multiplicative import multiplicative_step
-from mislabel.noise.solvers.newton import condition_on_zeros, solve_newton
+from mislabel.noise.solvers.newton import condition_on_zeros, newton_step, solve_newton
 from mislabel.noise.solvers.sweeps import SweepState, sweep
 
 PAPER_STEPS = 2
@@ -21,6 +21,8 @@ SWEEP_THRESHOLD = 0.03
 #: A label at zero takes part in the Newton phase once its squared z is this close to the bound of one.
 ACTIVE_RATIO = 0.7
 NEWTON_STEPS = 25
+#: Residual below which only Newton steps on the full problem are taken.
+POLISH_BELOW = 1e-3
 #: Above this fraction of noisy labels the optimum is rarely unique, and more descents are worth their price: ...
 MANY_NOISY = 0.55
 #: ... from the best optimum so far, with these multiples of the start added to every label.
@@ -63,6 +65,12 @@ def descend(
     for _ in range(max_iter):
         if state.residual <= tol:
             break
+        if state.residual <= POLISH_BELOW:
+            # So close to the end, a Newton step on the full problem beats another cycle on the reduced one, whose data
+            # have been through two inversions.
+            state = newton_step(problem, state)
+            trace.add(state)
+            continue
         trial = problem.evaluate(_cycle(problem, SweepState.from_state(problem, state), tol))
         if trial.objective <= state.objective + 1e-12 * (1.0 + abs(state.objective)):
             state = trial

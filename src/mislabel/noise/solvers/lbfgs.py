@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from scipy.optimize import minimize
 
@@ -28,7 +30,7 @@ def solve_lbfgs(
         slope = np.where(np.isfinite(state.slope), state.slope, 1e6 * state.precision)
         return state.objective, slope * scale
 
-    try:
+    with suppress(StopIteration):  # raised once the residual is reached: scipy's own criteria measure something else
         minimize(
             function,
             start / scale,
@@ -37,6 +39,4 @@ def solve_lbfgs(
             bounds=[(0.0, None)] * problem.size,
             options={"maxiter": max_iter, "maxfun": max_iter, "ftol": 0.0, "gtol": 0.0, "maxcor": 20},
         )
-    except StopIteration:
-        pass  # the residual is reached: scipy's own criteria measure something else
     return trace.solution(best[0], tol)

@@ -101,8 +101,8 @@ class SweepState:
     def _update(self, index: IntArray, steps: FloatArray, columns: FloatArray) -> FloatArray:
         """Update inverse and weights for noise that changes by ``steps``, all of one sign.
 
-        ``(C^-1 + J D J')^-1 = C - C_J (D^-1 + C_JJ)^-1 C_J'``; with one sign the middle matrix is definite, so the change
-        is ``Z Z'`` with ``Z = C_J L^-T``, half the work of a general product. Returns ``Z``.
+        ``(C^-1 + J D J')^-1 = C - C_J (D^-1 + C_JJ)^-1 C_J'``; with one sign the middle matrix is definite, so the
+        change is ``Z Z'`` with ``Z = C_J L^-T``, half the work of a general product. Returns ``Z``.
         """
         sign = 1.0 if steps[0] > 0.0 else -1.0
         core = sign * columns[index]

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.noise.objective import NoiseProblem, NoiseState
 from mislabel.noise.solvers.contract import Monitor, NoiseSolution, Trace
 
@@ -30,7 +30,7 @@ class UniformSpectrum:
         return float(np.sum(np.log(total) + self.projections_squared / total))
 
     def minimise(self, low: float, high: float) -> float:
-        """Global minimiser in ``[low, high]`` (or 0 if that is better still): a logarithmic grid, then Brent's method."""
+        """Global minimiser in ``[low, high]`` (or 0 if that is better still): a grid, then Brent's method."""
         grid = np.geomspace(low, high, _GRID_POINTS)
         heights = [self.objective(noise) for noise in grid]
         best = int(np.argmin(heights))
@@ -47,9 +47,9 @@ class UniformSpectrum:
         return noise
 
 
-def exact_uniform_noise(problem: NoiseProblem, subset: FloatArray | None = None) -> float:
+def exact_uniform_noise(problem: NoiseProblem, subset: IntArray | None = None) -> float:
     """The uniform noise variance of highest likelihood, on all labels or on a subset of them."""
-    index = np.arange(problem.size) if subset is None else subset
+    index: IntArray = np.arange(problem.size) if subset is None else subset
     matrix = problem.signal.submatrix(index)
     matrix[np.diag_indices_from(matrix)] += problem.fixed_noise[index]
     labels = problem.labels[index]

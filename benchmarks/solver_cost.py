@@ -1,0 +1,131 @@
+"""Cost of solving for the noise variances: auto against the paper's update and L-BFGS-B.
+
+    python benchmarks/solver_cost.py [--problems 60] [--largest 2000] [--reference-steps 2000] > benchmarks/solver_cost.txt
+
+Random problems with a known kernel (RBF and Matern-5/2), n from 200 to 2000, 10 to 90 % of the labels wrong, levels 10 to
+200 %; no base noise. Costs are in units of n^3 operations: a Cholesky factorisation is 1/3, the diagonal of the inverse
+another 1/3. The reference objective is that of 2,000 steps of the paper's update from the same start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from scipy.linalg import lapack
+
+from mislabel import LabelNoiseRegressor
+from mislabel.linalg import DenseSignal, stabilizing_jitter
+from mislabel.linalg.threads import blas_threads
+from mislabel.noise.objective import NoiseProblem
+from mislabel.noise.solvers import SOLVERS, uniform_start
+
+SEED = 20260301
+
+
+def random_problem(number: int, rng: np.random.Generator, largest: int):
+    size = int(np.exp(rng.uniform(np.log(200), np.log(largest))))
+    dimensions = int(rng.integers(1, 6))
+    points = rng.uniform(size=(size, dimensions))
+    length = rng.uniform(0.15, 0.6) * np.sqrt(dimensions)
+    squares = np.sum(points**2, axis=1)
+    squared = np.maximum(squares[:, None] + squares - 2.0 * points @ points.T, 0.0) / length**2
+    distance = np.sqrt(5.0 * squared)
+    name = ("rbf", "matern")[number % 2]
+    matrix = np.exp(-squared / 2) if name == "rbf" else (1 + distance + 5 / 3 * squared) * np.exp(-distance)
+    matrix = 0.5 * (matrix + matrix.T)
+    signal = np.linalg.cholesky(matrix + 1e-8 * np.eye(size)) @ rng.standard_normal(size)
+    rate, level = rng.uniform(0.1, 0.9), rng.uniform(0.1, 2.0)
+    wrong = rng.permutation(size)[: round(rate * size)]
+    labels = signal.copy()
+    labels[wrong] += rng.normal(0.0, level * signal.std(), wrong.size)
+    return name, size, rate, level, matrix, labels
+
+
+def new_problem(matrix, labels):
+    signal = DenseSignal(np.asfortranarray(matrix))
+    noise = np.zeros(labels.size)
+    jitter = stabilizing_jitter(signal, noise)
+    signal.meter.units = 0.0
+    return NoiseProblem(signal, labels, noise + jitter)
+
+
+def run(solver, matrix, labels, max_iter, tol=1e-6):
+    problem = new_problem(matrix, labels)
+    start = time.perf_counter()
+    solution = SOLVERS[solver](problem, uniform_start(problem), tol=tol, max_iter=max_iter)
+    return solution, problem.signal.meter.units, time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", type=int, default=60)
+    parser.add_argument("--largest", type=int, default=2000)
+    parser.add_argument("--reference-steps", type=int, default=2000)
+    parser.add_argument("--lbfgs-steps", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=SEED)
+    options = parser.parse_args()
+    rng = np.random.default_rng(options.seed)
+    print(f"seed {options.seed}, {options.problems} problems")
+    print("kernel    n rate level | auto: residual  units      s | paper: residual  units | L-BFGS-B: residual  units |", end="")
+    print(" (L_auto - L_paper) / |L_paper|  (L_lbfgs - L_paper) / |L_paper|")
+    rows = []
+    for number in range(options.problems):
+        name, size, rate, level, matrix, labels = random_problem(number, rng, options.largest)
+        with blas_threads(size):
+            auto, auto_units, seconds = run("auto", matrix, labels, 50)
+            paper, paper_units, _ = run("multiplicative", matrix, labels, options.reference_steps)
+            lbfgs, lbfgs_units, _ = run("lbfgs", matrix, labels, options.lbfgs_steps)
+        reference = paper.state.objective
+        gap = (auto.state.objective - reference) / abs(reference)
+        gap_lbfgs = (lbfgs.state.objective - reference) / abs(reference)
+        rows.append(
+            [auto.state.residual, auto_units, gap, paper.state.residual, paper_units, lbfgs.state.residual, lbfgs_units]
+        )
+        print(
+            f"{name:6s} {size:4d} {rate:4.2f} {level:5.2f} | {auto.state.residual:14.1e} {auto_units:6.1f} {seconds:6.2f} |"
+            f" {paper.state.residual:15.1e} {paper_units:6.0f} | {lbfgs.state.residual:18.1e} {lbfgs_units:6.0f} |"
+            f" {gap:10.1e} {gap_lbfgs:10.1e}",
+            flush=True,
+        )
+    table = np.array(rows)
+    count = len(table)
+    print(f"\nauto:     residual <= 1e-6 in {np.sum(table[:, 0] <= 1e-6)} of {count}; cost median {np.median(table[:, 1]):.1f},", end="")
+    print(f" mean {np.mean(table[:, 1]):.1f}, largest {np.max(table[:, 1]):.0f} units (start included)")
+    print(f"paper:    residual <= 1e-6 in {np.sum(table[:, 3] <= 1e-6)} of {count}; cost median {np.median(table[:, 4]):.0f} units")
+    print(f"L-BFGS-B: residual <= 1e-6 in {np.sum(table[:, 5] <= 1e-6)} of {count}; cost median {np.median(table[:, 6]):.0f} units")
+    worse, better = np.sum(table[:, 2] > 1e-6), np.sum(table[:, 2] < -1e-6)
+    print(f"objective of auto against the paper's update: {worse} worse, {better} better, {count - worse - better} equal (1e-6 relative)")
+    whole_fit(rng)
+
+
+def whole_fit(rng: np.random.Generator) -> None:
+    """At n = 2000: the whole fit against one potrf + trtri measured in the same run."""
+    print("\nwhole fit at n = 2000 (kernel precomputed, tune none, base noise 0) against one potrf + trtri in the same run")
+    for number in range(4):
+        while True:
+            name, size, rate, level, matrix, labels = random_problem(number, rng, 2100)
+            if size >= 1990:
+                break
+        matrix, labels = matrix[:1990, :1990], labels[:1990]
+        units = []
+        for _ in range(5):
+            factor = np.array(matrix + 1e-6 * np.eye(len(matrix)), order="F")
+            start = time.perf_counter()
+            factor, _ = lapack.dpotrf(factor, lower=1, overwrite_a=1, clean=0)
+            lapack.dtrtri(factor, lower=1, overwrite_c=1)
+            units.append(time.perf_counter() - start)
+        model = LabelNoiseRegressor(kernel="precomputed", tune="none", base_noise=0.0, center="none")
+        start = time.perf_counter()
+        model.fit(matrix, labels)
+        seconds = time.perf_counter() - start
+        print(
+            f"{name:6s} rate {rate:.2f} level {level:.2f}: fit {seconds:.2f} s = {seconds / min(units):.1f} x "
+            f"potrf + trtri ({min(units):.3f} s); residual {model.residual_:.1e}, {model.solver_cost_:.1f} units",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

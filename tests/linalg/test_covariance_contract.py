@@ -1,0 +1,105 @@
+"""One suite for every covariance: a new one supplies itself and its dense form, and inherits all tests."""
+
+import numpy as np
+import pytest
+
+from mislabel.errors import KernelMatrixError
+from mislabel.linalg import DenseCovariance, DenseSignal
+from tests import naive
+
+
+class CovarianceContract:
+    """Subclasses return (signal, dense K, noise)."""
+
+    size = 40
+
+    def make(self, rng):
+        raise NotImplementedError
+
+    @pytest.fixture
+    def parts(self, rng):
+        signal, dense, noise = self.make(rng)
+        return signal, dense, noise, dense + np.diag(noise)
+
+    # Every quantity must be right whatever was asked for before it: some implementations work in place.
+    @pytest.fixture(params=["fresh", "after inverse_diagonal", "after inverse"])
+    def covariance(self, parts, request):
+        covariance = parts[0].with_noise(parts[2])
+        if request.param == "after inverse_diagonal":
+            covariance.inverse_diagonal()
+        elif request.param == "after inverse":
+            covariance.inverse()
+        return covariance
+
+    def test_size_and_diagonal(self, parts):
+        signal, dense, _, _ = parts
+        assert signal.size == len(dense)
+        np.testing.assert_allclose(signal.diagonal(), np.diag(dense))
+
+    def test_submatrix(self, parts):
+        signal, dense, _, _ = parts
+        index = np.array([1, 5, 7])
+        np.testing.assert_allclose(signal.submatrix(index), dense[np.ix_(index, index)])
+
+    def test_solve_vector(self, parts, covariance, rng):
+        rhs = rng.standard_normal(len(parts[3]))
+        np.testing.assert_allclose(covariance.solve(rhs), np.linalg.solve(parts[3], rhs), rtol=1e-7, atol=1e-9)
+
+    def test_solve_matrix(self, parts, covariance, rng):
+        rhs = rng.standard_normal((len(parts[3]), 3))
+        np.testing.assert_allclose(covariance.solve(rhs), np.linalg.solve(parts[3], rhs), rtol=1e-7, atol=1e-9)
+
+    def test_logdet(self, parts, covariance):
+        assert covariance.logdet() == pytest.approx(np.linalg.slogdet(parts[3])[1], rel=1e-10)
+
+    def test_inverse_diagonal(self, parts, covariance):
+        np.testing.assert_allclose(covariance.inverse_diagonal(), np.diag(np.linalg.inv(parts[3])), rtol=1e-9)
+
+    def test_inverse(self, parts, covariance):
+        inverse = covariance.inverse()
+        np.testing.assert_allclose(inverse, np.linalg.inv(parts[3]), rtol=1e-7, atol=1e-9)
+        np.testing.assert_array_equal(inverse, inverse.T)
+
+    def test_to_dense(self, parts, covariance):
+        np.testing.assert_allclose(covariance.to_dense(), parts[3], rtol=1e-8, atol=1e-10)
+
+    def test_leave_one_out_equals_refits(self, parts, rng):
+        signal, dense, noise, _ = parts
+        labels = rng.standard_normal(len(dense))
+        found = signal.with_noise(noise).leave_one_out(labels)
+        for i in range(0, len(labels), 7):
+            mean, variance = naive.leave_one_out(dense, labels, noise, i)
+            assert labels[i] - found.error[i] == pytest.approx(mean, rel=1e-8, abs=1e-8)
+            assert found.variance[i] == pytest.approx(variance + noise[i], rel=1e-8)
+
+    def test_the_signal_is_not_changed(self, parts):
+        signal, _, noise, _ = parts
+        before = signal.with_noise(noise).logdet()
+        signal.with_noise(2 * noise).inverse()
+        assert signal.with_noise(noise).logdet() == before
+
+
+class TestDense(CovarianceContract):
+    def make(self, rng):
+        dense = naive.random_covariance(rng, self.size)
+        return DenseSignal(np.asfortranarray(dense)), dense, rng.uniform(0.05, 0.5, self.size)
+
+    def test_sizes_beyond_one_block(self, rng):
+        dense = naive.random_covariance(rng, 300)
+        noise = rng.uniform(0.1, 1, 300)
+        found = DenseSignal(dense).with_noise(noise).inverse_diagonal()
+        np.testing.assert_allclose(found, np.diag(np.linalg.inv(dense + np.diag(noise))), rtol=1e-9)
+
+    def test_costs_are_counted(self, rng):
+        signal, _, noise = self.make(rng)
+        signal.with_noise(noise)
+        assert signal.meter.units == pytest.approx(1 / 3)
+        signal.with_noise(noise).inverse_diagonal()
+        assert signal.meter.units == pytest.approx(1)
+        signal.with_noise(noise).inverse()
+        assert signal.meter.units == pytest.approx(2)
+        assert signal.meter.n_factorizations == 3
+
+    def test_not_positive_definite(self):
+        with pytest.raises(KernelMatrixError, match="leading minor 2 of 2"):
+            DenseCovariance(np.asfortranarray([[1.0, 2.0], [2.0, 1.0]]))

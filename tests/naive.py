@@ -1,0 +1,66 @@
+"""Slow, obvious twins of everything fast: plain NumPy, no cleverness."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def random_covariance(rng, size, dimensions=2, length=0.4):
+    points = rng.uniform(size=(size, dimensions))
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    return np.exp(-0.5 * (distances / length) ** 2)
+
+
+def random_problem(rng, size, rate=0.3, level=1.0, clean_noise=0.02):
+    """Kernel matrix, labels, which are wrong, and the clean labels."""
+    matrix = random_covariance(rng, size)
+    clean = np.linalg.cholesky(matrix + 1e-8 * np.eye(size)) @ rng.standard_normal(size)
+    labels = clean + clean_noise * clean.std() * rng.standard_normal(size)
+    wrong = np.zeros(size, dtype=bool)
+    wrong[rng.permutation(size)[: round(rate * size)]] = True
+    labels[wrong] += rng.normal(0.0, level * clean.std(), wrong.sum())
+    return matrix, labels, wrong, clean
+
+
+def objective(matrix, labels, noise):
+    total = matrix + np.diag(noise)
+    sign, logdet = np.linalg.slogdet(total)
+    assert sign > 0
+    return logdet + labels @ np.linalg.solve(total, labels)
+
+
+def gradient(matrix, labels, noise):
+    inverse = np.linalg.inv(matrix + np.diag(noise))
+    return np.diag(inverse) - (inverse @ labels) ** 2
+
+
+def kkt_residual(matrix, labels, noise, penalty_slope=0.0):
+    """Violation of the optimality conditions, written label by label."""
+    inverse = np.linalg.inv(matrix + np.diag(noise))
+    weights = inverse @ labels
+    worst = 0.0
+    for i in range(len(labels)):
+        slope = inverse[i, i] - weights[i] ** 2 + np.broadcast_to(penalty_slope, noise.shape)[i]
+        target = max(0.0, noise[i] - slope / inverse[i, i] ** 2)
+        worst = max(worst, inverse[i, i] * abs(noise[i] - target))
+    return worst
+
+
+def leave_one_out(matrix, labels, noise, index):
+    """Mean and variance of one label from a real refit without it; its own noise is not part of the variance."""
+    others = np.delete(np.arange(len(labels)), index)
+    inner = matrix[np.ix_(others, others)] + np.diag(noise[others])
+    cross = matrix[index, others]
+    mean = cross @ np.linalg.solve(inner, labels[others])
+    return mean, matrix[index, index] - cross @ np.linalg.solve(inner, cross)
+
+
+def finite_difference(function, point, step=1e-6):
+    point = np.asarray(point, dtype=float)
+    slopes = np.empty(point.size)
+    for i in range(point.size):
+        up, down = point.copy(), point.copy()
+        up[i] += step
+        down[i] -= step
+        slopes[i] = (function(up) - function(down)) / (2 * step)
+    return slopes
