@@ -68,7 +68,10 @@ def main() -> None:
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
     print(f"seed {options.seed}, {options.problems} problems")
-    print("kernel    n rate level | auto: residual  units      s | paper: residual  units | L-BFGS-B: residual  units |", end="")
+    print(
+        "kernel    n rate level | auto: residual  units      s | paper: residual  units | L-BFGS-B: residual  units |",
+        end="",
+    )
     print(" (L_auto - L_paper) / |L_paper|  (L_lbfgs - L_paper) / |L_paper|")
     rows = []
     for number in range(options.problems):
@@ -91,18 +94,29 @@ def main() -> None:
         )
     table = np.array(rows)
     count = len(table)
-    print(f"\nauto:     residual <= 1e-6 in {np.sum(table[:, 0] <= 1e-6)} of {count}; cost median {np.median(table[:, 1]):.1f},", end="")
+    print(
+        f"\nauto:     residual <= 1e-6 in {np.sum(table[:, 0] <= 1e-6)} of {count}; cost median {np.median(table[:, 1]):.1f},",
+        end="",
+    )
     print(f" mean {np.mean(table[:, 1]):.1f}, largest {np.max(table[:, 1]):.0f} units (start included)")
-    print(f"paper:    residual <= 1e-6 in {np.sum(table[:, 3] <= 1e-6)} of {count}; cost median {np.median(table[:, 4]):.0f} units")
-    print(f"L-BFGS-B: residual <= 1e-6 in {np.sum(table[:, 5] <= 1e-6)} of {count}; cost median {np.median(table[:, 6]):.0f} units")
+    print(
+        f"paper:    residual <= 1e-6 in {np.sum(table[:, 3] <= 1e-6)} of {count}; cost median {np.median(table[:, 4]):.0f} units"
+    )
+    print(
+        f"L-BFGS-B: residual <= 1e-6 in {np.sum(table[:, 5] <= 1e-6)} of {count}; cost median {np.median(table[:, 6]):.0f} units"
+    )
     worse, better = np.sum(table[:, 2] > 1e-6), np.sum(table[:, 2] < -1e-6)
-    print(f"objective of auto against the paper's update: {worse} worse, {better} better, {count - worse - better} equal (1e-6 relative)")
+    print(
+        f"objective of auto against the paper's update: {worse} worse, {better} better, {count - worse - better} equal (1e-6 relative)"
+    )
     whole_fit(rng)
 
 
 def whole_fit(rng: np.random.Generator) -> None:
     """At n = 2000: the whole fit against one potrf + trtri measured in the same run."""
-    print("\nwhole fit at n = 2000 (kernel precomputed, tune none, base noise 0) against one potrf + trtri in the same run")
+    print(
+        "\nwhole fit at n = 2000 (kernel precomputed, tune none, base noise 0) against one potrf + trtri in the same run"
+    )
     for number in range(4):
         while True:
             name, size, rate, level, matrix, labels = random_problem(number, rng, 2100)

@@ -1,3 +1,8 @@
+import os
+
+# Small matrices, several thread pools: one BLAS thread each is fastest. Must be set before NumPy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from pathlib import Path
 
 import numpy as np

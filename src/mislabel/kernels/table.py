@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, NormalizedK
 
 from mislabel.errors import InvalidFeaturesError, unknown_name
 from mislabel.linalg.contract import FloatArray
-from mislabel.linalg.mirror_loops import mirror_lower
+from mislabel.linalg.dense_loops import mirror_lower
 
 #: Beyond this many features one shared length scale is used: more cannot be told apart from a few hundred labels.
 MAX_ARD_FEATURES = 30

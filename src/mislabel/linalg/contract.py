@@ -79,5 +79,9 @@ class SignalCovariance(ABC):
         """Return the dense covariance of a subset of the points; the caller may overwrite it."""
 
     @abstractmethod
+    def residual(self, noise: FloatArray, solution: FloatArray, rhs: FloatArray) -> FloatArray:
+        """Return ``rhs - (K + diag(noise)) @ solution`` accurately enough to refine ``solution`` with it."""
+
+    @abstractmethod
     def with_noise(self, noise: FloatArray) -> Covariance:
         """Return ``K + diag(noise)``, factorised; raises KernelMatrixError if it is not positive definite."""

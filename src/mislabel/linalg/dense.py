@@ -14,7 +14,7 @@ from scipy.linalg import blas, lapack
 from mislabel.errors import KernelMatrixError
 from mislabel.linalg.contract import Covariance, FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.cost import CHOLESKY, INVERSE_FROM_TRIANGULAR, TRIANGULAR_INVERSE, CostMeter
-from mislabel.linalg.mirror_loops import mirror_lower
+from mislabel.linalg.dense_loops import accurate_residual, mirror_lower
 
 Stage = Literal["factor", "inverse factor", "inverse"]
 
@@ -144,6 +144,10 @@ class DenseSignal(SignalCovariance):
         matrix = np.array(self.matrix, order="F")
         matrix.ravel(order="K")[:: self.size + 1] += noise
         return DenseCovariance(matrix, self.meter)
+
+    def residual(self, noise: FloatArray, solution: FloatArray, rhs: FloatArray) -> FloatArray:
+        """``rhs - (K + diag(noise)) @ solution`` in doubled precision."""
+        return np.asarray(accurate_residual(self.matrix, noise, solution, rhs))
 
     def submatrix(self, index: IntArray) -> FloatArray:
         """The covariance of a subset of the points."""

@@ -68,12 +68,15 @@ class NoiseProblem:
     signal : covariance of the signal.
     labels : the labels, centred.
     fixed_noise : variances every label has anyway (base noise, known measurement errors, jitter).
+    refine : whether weights get one step of iterative refinement: with nearly singular kernels the last digits of the
+        optimality conditions depend on it.
     """
 
     signal: SignalCovariance
     labels: FloatArray
     fixed_noise: FloatArray
     penalty: Penalty = field(default_factory=Penalty)
+    refine: bool = False
 
     @property
     def size(self) -> int:
@@ -95,6 +98,9 @@ class NoiseProblem:
     def state(self, noise: FloatArray, covariance: Covariance) -> NoiseState:
         """The state that belongs to an already factorised covariance."""
         weights = covariance.solve(self.labels)
+        if self.refine:
+            residual = self.signal.residual(self.fixed_noise + noise, weights, self.labels)
+            weights = weights + covariance.solve(residual)
         precision = covariance.inverse_diagonal()
         slope = gradient(weights, precision) + self.penalty.slope(noise)
         objective = covariance.logdet() + float(self.labels @ weights) + self.penalty.value(noise)

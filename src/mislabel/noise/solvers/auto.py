@@ -6,6 +6,8 @@ the whole solve usually costs no more than a handful of matrix inversions.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mislabel.errors import KernelMatrixError
@@ -23,11 +25,13 @@ ACTIVE_RATIO = 0.7
 NEWTON_STEPS = 25
 #: Residual below which only Newton steps on the full problem are taken.
 POLISH_BELOW = 1e-3
-#: Above this fraction of noisy labels the optimum is rarely unique, and more descents are worth their price: ...
-MANY_NOISY = 0.55
-#: ... from the best optimum so far, with these multiples of the start added to every label.
-REHEATS = (0.1, 0.3)
-#: Cycles that such a descent may take before it is given up.
+#: A second descent, from the first optimum with this multiple of the start added to every label, often ends lower. It is
+#: made where it is needed most, above this fraction of noisy labels (the optimum is rarely unique there) ...
+REHEAT = 0.1
+MANY_NOISY = 0.65
+#: ... and where it costs little: when the first descent took at most this many n^3 units.
+CHEAP_DESCENT = 6.5
+#: Cycles that it may take before it is given up.
 REHEAT_CYCLES = 6
 
 
@@ -35,14 +39,16 @@ def solve_auto(
     problem: NoiseProblem, start: FloatArray, *, tol: float, max_iter: int, monitor: Monitor | None = None
 ) -> NoiseSolution:
     """Minimise by cycles of sweeps and Newton steps; ``max_iter`` bounds the number of cycles per descent."""
+    meter = problem.signal.meter
+    before = meter.units
     best = descend(problem, start, tol=tol, max_iter=max_iter, monitor=monitor)
-    if np.count_nonzero(best.state.noise) > MANY_NOISY * problem.size:
-        for heat in REHEATS:
-            warm = best.state.noise + heat * start
-            cycles = min(max_iter, REHEAT_CYCLES)
-            other = descend(problem, warm, tol=tol, max_iter=cycles, monitor=monitor, paper_steps=0)
-            if other.state.objective < best.state.objective and other.converged >= best.converged:
-                best = other.after(best)
+    noise = best.state.noise
+    if meter.units - before <= CHEAP_DESCENT or np.count_nonzero(noise) > MANY_NOISY * problem.size:
+        cycles = min(max_iter, REHEAT_CYCLES)
+        warm = noise + REHEAT * start
+        second = descend(problem, warm, tol=tol, max_iter=cycles, monitor=monitor, paper_steps=0)
+        if second.state.objective < best.state.objective and second.converged >= best.converged:
+            return second.after(best)
     return best
 
 
@@ -65,6 +71,10 @@ def descend(
     for _ in range(max_iter):
         if state.residual <= tol:
             break
+        if state.residual <= POLISH_BELOW and not problem.refine:
+            problem = replace(problem, refine=True)
+            state = problem.state(state.noise, state.covariance)
+            continue
         if state.residual <= POLISH_BELOW:
             # So close to the end, a Newton step on the full problem beats another cycle on the reduced one, whose data
             # have been through two inversions.

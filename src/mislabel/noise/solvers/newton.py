@@ -11,9 +11,10 @@ from mislabel.errors import KernelMatrixError
 from mislabel.linalg.contract import FloatArray
 from mislabel.linalg.cost import CHOLESKY, INVERSE_FROM_CHOLESKY
 from mislabel.linalg.dense import DenseCovariance, DenseSignal
-from mislabel.linalg.mirror_loops import mirror_lower
+from mislabel.linalg.dense_loops import mirror_lower
 from mislabel.noise.objective import NoiseProblem, NoiseState
 from mislabel.noise.solvers.multiplicative import multiplicative_step
+from mislabel.noise.solvers.newton_loops import mixed_information
 from mislabel.noise.solvers.sweeps import SweepState
 
 #: Mixtures of Hessian and Fisher information that are tried, from pure Newton to average information.
@@ -58,11 +59,9 @@ def _direction(state: NoiseState, inverse: FloatArray, problem: NoiseProblem, mi
     step = -state.noise.copy()
     free = np.flatnonzero(~pinned)
     if free.size:
-        block = inverse[np.ix_(free, free)]
-        curved = 2.0 * mixture * np.outer(state.weights[free], state.weights[free]) + (1.0 - 2.0 * mixture) * block
-        curved *= block
-        curved.ravel()[:: free.size + 1] += problem.penalty.curvature(state.noise[free])
-        factor, info = lapack.dpotrf(curved.T, lower=1, overwrite_a=1, clean=0)
+        curved = mixed_information(inverse, state.weights, free, mixture)
+        curved.ravel(order="K")[:: free.size + 1] += problem.penalty.curvature(state.noise[free])
+        factor, info = lapack.dpotrf(curved, lower=1, overwrite_a=1, clean=0)
         problem.signal.meter.add(CHOLESKY, free.size if info == 0 else abs(info))
         if info != 0:
             return None
@@ -75,7 +74,7 @@ def newton_step(problem: NoiseProblem, state: NoiseState) -> NoiseState:
     inverse = state.covariance.take_inverse()
     # The square-root update is guaranteed to fall by this much (the majoriser's minimum): the yardstick for a trial.
     guaranteed = float(np.sum(state.noise * (np.sqrt(state.precision) - np.abs(state.weights)) ** 2))
-    rounding = 1e-12 * (1.0 + abs(state.objective))
+    rounding = 1e-9 * (1.0 + abs(state.objective))
     for mixture in MIXTURES:
         direction = _direction(state, inverse, problem, mixture)
         if direction is None:

@@ -18,7 +18,7 @@ from mislabel.noise.objective import NoiseProblem, NoiseState, likelihood_gain
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.solvers.sweep_loops import coordinate_targets, sweep_block
 
-BLOCK = 64
+BLOCK = 128
 
 
 @dataclass(eq=False)

@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from mislabel.errors import InvalidParameterError
+from mislabel.linalg import DenseSignal
+from mislabel.noise.base_noise import find_base_noise
+from mislabel.noise.penalty import Penalty
+from mislabel.noise.single_label import single_label_test
+from tests import naive
+
+
+def ratio_to_truth(rate, seed, size=300, clean_noise=0.05, level=1.0):
+    rng = np.random.default_rng(seed)
+    matrix, labels, _, clean = naive.random_problem(rng, size, rate=rate, level=level, clean_noise=clean_noise)
+    found = find_base_noise(DenseSignal(matrix), labels, np.zeros(size), Penalty())
+    return found.variance / (clean_noise * clean.std()) ** 2, found
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
+def test_recovers_the_base_noise(rate):
+    ratios = [ratio_to_truth(rate, seed)[0] for seed in range(6)]
+    assert 0.75 < np.median(ratios) < 1.35
+
+
+def test_clean_data_is_left_alone():
+    _, found = ratio_to_truth(0.0, 1)
+    assert found.status == "found"
+    assert np.count_nonzero(found.noise) <= 3
+
+
+def test_failure_at_high_rates_is_noticed():
+    statuses = [ratio_to_truth(0.7, seed, clean_noise=0.01, level=1.0)[1].status for seed in range(8)]
+    ratios = [ratio_to_truth(0.7, seed, clean_noise=0.01, level=1.0)[0] for seed in range(8)]
+    # Wherever the base noise has swallowed the wrong labels, that is noticed more often than not.
+    swallowed = [status for status, ratio in zip(statuses, ratios, strict=True) if ratio > 300]
+    assert all(
+        status == "found" or ratio > 1
+        for status, ratio in zip(statuses, ratios, strict=True)
+        if status != "majority wrong"
+    )
+    assert sum(status != "found" for status in swallowed) >= len(swallowed) / 2
+
+
+class TestSingleLabel:
+    def test_equals_a_real_refit(self, rng):
+        matrix, labels, _, _ = naive.random_problem(rng, 25)
+        found = single_label_test(matrix, labels, 7, base_noise=0.01)
+        mean, variance = naive.leave_one_out(matrix, labels, np.full(25, 0.01), 7)
+        assert found.expected == pytest.approx(mean, abs=1e-8)
+        assert found.expected_std**2 == pytest.approx(variance + 0.01, rel=1e-8)
+        assert found.error == pytest.approx(labels[7] - mean, abs=1e-8)
+
+    def test_the_three_panels_of_the_papers_first_figure(self, rng):
+        matrix, _, _, clean = naive.random_problem(rng, 13, rate=0.0)
+        inside = single_label_test(matrix, clean, 6, base_noise=0.01)
+        assert inside.needed_variance == 0.0
+        assert inside.gain == 0.0
+        labels = clean.copy()
+        labels[6] += 3.0
+        outside = single_label_test(matrix, labels, 6, base_noise=0.01)
+        assert abs(outside.error) > outside.expected_std
+        assert outside.widened_std == pytest.approx(abs(outside.error))
+        noise = np.full(13, 0.01)
+        widened = noise.copy()
+        widened[6] += outside.needed_variance
+        fall = naive.objective(matrix, labels, noise) - naive.objective(matrix, labels, widened)
+        assert outside.gain == pytest.approx(fall, rel=1e-6)
+        assert outside.p_value < 0.01 < 0.3 < inside.p_value
+
+    def test_bad_input(self):
+        with pytest.raises(InvalidParameterError, match="out of range"):
+            single_label_test(np.eye(3), np.zeros(3), 5)
+        with pytest.raises(InvalidParameterError, match="shape"):
+            single_label_test(np.eye(3), np.zeros(4), 0)
