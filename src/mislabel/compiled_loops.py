@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numba
@@ -16,3 +17,17 @@ def compiled(function: Function) -> Function:
         return numba.njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
     except RuntimeError:  # numba found no directory that it may write its cache to
         return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def clean_interrupts() -> Iterator[None]:
+    """Let Ctrl-C come out as KeyboardInterrupt even when it arrives inside a compiled loop.
+
+    There, Python reports it as a SystemError whose cause is the interrupt.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise

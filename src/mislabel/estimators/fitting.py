@@ -14,7 +14,7 @@ from mislabel.linalg.contract import FloatArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import stabilizing_jitter
-from mislabel.noise.base_noise import Status, find_base_noise, judge
+from mislabel.noise.base_noise import Status, find_base_noise, judge, robust_variance
 from mislabel.noise.hyperparameters import STRATEGIES, TuningTask, tune
 from mislabel.noise.leave_one_out import trusted_variance
 from mislabel.noise.objective import NoiseProblem, NoiseState
@@ -101,7 +101,7 @@ def fit_noise_model(
             base=tuned_base,
             per_label=options.noise == "per-label",
             penalty=options.penalty,
-            signal_variance=float(np.median(labels**2)) / 0.455 or 1.0,
+            signal_variance=robust_variance(labels) or 1.0,
             meter=meter,
         )
         tuned = tune(task, options.tune, random_state=random_state, n_restarts=options.n_restarts, progress=progress)
@@ -137,7 +137,8 @@ def fit_noise_model(
             state = solution.state
             variance = trusted_variance(state.precision, state.noise, problem.fixed_noise)
             if status is None:
-                status = judge(state.noise, state.weights / state.precision, variance)
+                error = state.weights / state.precision
+                status = judge(state.noise, error, variance, base, robust_variance(labels))
             if status == "absorbed":
                 base = 0.0
                 jitter = stabilizing_jitter(signal, known_noise)

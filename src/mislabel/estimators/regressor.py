@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from mislabel.compiled_loops import clean_interrupts
 from mislabel.decisions import Evidence, audit_table
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.cross_fit import cross_fitted_mean
@@ -158,7 +159,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             scaled = (target - center) / scale
             if isinstance(kernel, AmplitudeKernel) and self.tune != "none":
                 kernel = kernel.starting_from(fit_points, float(np.mean(scaled**2)) or 1.0)
-            with blas_threads(present.size):
+            with clean_interrupts(), blas_threads(present.size):
                 fitted = fit_noise_model(
                     KernelOnData(kernel, fit_points),
                     scaled,

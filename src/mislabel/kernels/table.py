@@ -78,8 +78,8 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
 
     def __call__(self, X, Y=None, eval_gradient=False):
         """The kernel matrix, and on request its (n, n, p) gradient as scikit-learn defines it."""
-        X = self._scaled(X)
         if Y is None:
+            X = self._scaled(X)
             matrix = np.empty((len(X), len(X)))
             squares = np.einsum("ij,ij->i", X, X)
             for start, stop in _row_blocks(len(X), len(X)):
@@ -91,7 +91,9 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             return (matrix, self._gradient_tensor(X, matrix)) if eval_gradient else matrix
         if eval_gradient:
             raise ValueError("Gradient can only be evaluated when Y is None.")
-        Y = self._scaled(Y)
+        Y = self._checked(Y)
+        center = Y.mean(axis=0)
+        X, Y = self._scaled(X, center), self._scaled(Y, center)
         matrix = np.empty((len(X), len(Y)))
         squares_x, squares_y = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Y, Y)
         for start, stop in _row_blocks(len(X), len(Y)):
@@ -167,7 +169,12 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             raise unknown_name("kernel shape", self.shape, list(SHAPES))
         return SHAPES[self.shape](squared, float(self.amplitude), slope)
 
-    def _scaled(self, X) -> FloatArray:
+    def _scaled(self, X: FloatArray, center: FloatArray | None = None) -> FloatArray:
+        """Features in units of their length scales; centred, since large offsets would cancel in the distances."""
+        X = self._checked(X)
+        return (X - (X.mean(axis=0) if center is None else center)) / np.asarray(self.length_scale, dtype=float)
+
+    def _checked(self, X) -> FloatArray:
         X = np.asarray(X, dtype=float)
         if X.ndim == 1:
             X = X[:, None]
@@ -176,7 +183,7 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             raise InvalidFeaturesError(
                 f"the kernel has {scales.size} length scales but the data has {X.shape[1]} features."
             )
-        return X / scales
+        return X
 
 
 def _row_blocks(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:

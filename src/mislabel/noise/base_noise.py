@@ -27,12 +27,19 @@ STEP = 10.0**-0.5
 PATIENCE = 4
 #: Above this fraction of noisy labels the clean ones no longer form the majority that the path relies on.
 MAJORITY = 0.5
-#: The base noise can only have swallowed the wrong labels if nearly all are still trusted.
-FEW_FREE = 0.95
+#: The base noise can only have swallowed the wrong labels if it is a fair part of the labels' own variance.
+LARGE_BASE = 0.05
+#: The path got stuck if two kinds of labels were there from the start and it ended this close to the uniform noise.
+STUCK = 0.25
 #: Twice the log-likelihood ratio from which two kinds of labels count as hidden in the base noise (chi-square, 99 %).
 HIDDEN_EVIDENCE = 9.2
 
 Status = Literal["found", "majority wrong", "absorbed"]
+
+
+def robust_variance(labels: FloatArray) -> float:
+    """Variance of the labels about zero, from their median square: one for a standard normal."""
+    return float(np.median(labels**2)) / 0.455
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +81,8 @@ def find_base_noise(signal: DenseSignal, labels: FloatArray, known_noise: FloatA
     path = _Path(signal, labels, known_noise, penalty, DEFAULT_PRICE, np.zeros(size))
     best_value, best_base, best_noise = np.inf, uniform, path.noise
     base, waited = uniform, 0
+    at_uniform = problem.evaluate(np.full(size, uniform))
+    hidden = scale_mixture_evidence(at_uniform.weights / np.sqrt(at_uniform.precision)) > HIDDEN_EVIDENCE
     while base > floor and waited < PATIENCE:
         value, state = path.at(base)
         path.noise = state.noise
@@ -92,7 +101,10 @@ def find_base_noise(signal: DenseSignal, labels: FloatArray, known_noise: FloatA
     best_base, best_noise = _polish(path, best_base, floor)
     path.noise = best_noise
     _, state = path.at(best_base)
-    return BaseNoise(best_base, state.noise, path.price, judge(state.noise, *_leave_one_out(state)))
+    status = judge(state.noise, *_leave_one_out(state), best_base, robust_variance(labels))
+    if status == "found" and hidden and best_base > STUCK * uniform:
+        status = "absorbed"
+    return BaseNoise(best_base, state.noise, path.price, status)
 
 
 def _polish(path: _Path, base: float, floor: float) -> tuple[float, FloatArray]:
@@ -115,7 +127,7 @@ def _leave_one_out(state: SweepState) -> tuple[FloatArray, FloatArray]:
     return state.weights / precision, np.maximum(1.0 / precision - state.noise, state.fixed_noise)
 
 
-def judge(noise: FloatArray, error: FloatArray, variance: FloatArray) -> Status:
+def judge(noise: FloatArray, error: FloatArray, variance: FloatArray, base: float, label_variance: float) -> Status:
     """Tell a good end from the two ways in which learning the base noise fails when most labels are wrong.
 
     ``error`` and ``variance`` are leave-one-out, without the labels' own noise.
@@ -125,7 +137,7 @@ def judge(noise: FloatArray, error: FloatArray, variance: FloatArray) -> Status:
     # With an honest base noise the trusted labels' standardised errors are normal. If it has swallowed most of the wrong
     # labels, what is left is a visible mixture of two widths.
     trusted = noise == 0.0
-    if np.count_nonzero(trusted) > FEW_FREE * noise.size:
+    if base > LARGE_BASE * label_variance:
         z = error[trusted] / np.sqrt(variance[trusted])
         if scale_mixture_evidence(z) > HIDDEN_EVIDENCE:
             return "absorbed"

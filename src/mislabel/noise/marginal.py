@@ -17,8 +17,8 @@ from mislabel.kernels.on_data import KernelOnData
 from mislabel.linalg.contract import FloatArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.dense import DenseCovariance
-from mislabel.linalg.jitter import SAFE_JITTER
 from mislabel.linalg.dense_loops import mirror_lower
+from mislabel.linalg.jitter import SAFE_JITTER
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.solvers.sweeps import SweepState, sweep
 
