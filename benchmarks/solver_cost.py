@@ -24,17 +24,21 @@ from mislabel.noise.solvers import SOLVERS, uniform_start
 SEED = 20260301
 
 
+def whole_matrix(points, length, shape):
+    squares = np.sum(points**2, axis=1)
+    squared = np.maximum(squares[:, None] + squares - 2.0 * points @ points.T, 0.0) / length**2
+    distance = np.sqrt(5.0 * squared)
+    matrix = np.exp(-squared / 2) if shape == "rbf" else (1 + distance + 5 / 3 * squared) * np.exp(-distance)
+    return 0.5 * (matrix + matrix.T)
+
+
 def random_problem(number: int, rng: np.random.Generator, largest: int):
     size = int(np.exp(rng.uniform(np.log(200), np.log(largest))))
     dimensions = int(rng.integers(1, 6))
     points = rng.uniform(size=(size, dimensions))
     length = rng.uniform(0.15, 0.6) * np.sqrt(dimensions)
-    squares = np.sum(points**2, axis=1)
-    squared = np.maximum(squares[:, None] + squares - 2.0 * points @ points.T, 0.0) / length**2
-    distance = np.sqrt(5.0 * squared)
     name = ("rbf", "matern")[number % 2]
-    matrix = np.exp(-squared / 2) if name == "rbf" else (1 + distance + 5 / 3 * squared) * np.exp(-distance)
-    matrix = 0.5 * (matrix + matrix.T)
+    matrix = whole_matrix(points, length, name)
     signal = np.linalg.cholesky(matrix + 1e-8 * np.eye(size)) @ rng.standard_normal(size)
     rate, level = rng.uniform(0.1, 0.9), rng.uniform(0.1, 2.0)
     wrong = rng.permutation(size)[: round(rate * size)]

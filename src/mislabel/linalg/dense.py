@@ -113,7 +113,7 @@ class DenseCovariance(Covariance):
             factor = np.tril(self._buffer)
             return np.asarray(factor @ factor.T)
         if self._stage == "inverse factor":
-            factor, info = lapack.dtrtri(np.tril(self._buffer), lower=1)
+            factor, _ = lapack.dtrtri(np.tril(self._buffer), lower=1)
             return np.asarray(factor @ factor.T)
         return np.linalg.inv(self._buffer)
 

@@ -99,8 +99,8 @@ class NoiseProblem:
         """The state that belongs to an already factorised covariance."""
         weights = covariance.solve(self.labels)
         if self.refine:
-            residual = self.signal.residual(self.fixed_noise + noise, weights, self.labels)
-            weights = weights + covariance.solve(residual)
+            left_over = self.signal.residual(self.fixed_noise + noise, weights, self.labels)
+            weights = weights + covariance.solve(left_over)
         precision = covariance.inverse_diagonal()
         slope = gradient(weights, precision) + self.penalty.slope(noise)
         objective = covariance.logdet() + float(self.labels @ weights) + self.penalty.value(noise)

@@ -45,7 +45,8 @@ class NoiseSolver(Protocol):
 
     def __call__(
         self, problem: NoiseProblem, start: FloatArray, *, tol: float, max_iter: int, monitor: Monitor | None = None
-    ) -> NoiseSolution: ...
+    ) -> NoiseSolution:
+        """Solve from ``start``; ``monitor`` is called with every iterate."""
 
 
 Monitor = Callable[[int, NoiseState], None]
