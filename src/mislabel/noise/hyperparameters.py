@@ -27,7 +27,6 @@ SCOUT_FROM = 900
 #: Bounds on the base noise, relative to the labels' variance.
 BASE_RANGE = (1e-8, 10.0)
 START_BASE = 0.1
-UNIFORM_ITERATIONS = 15
 PRICE_ROUNDS = 2
 ALTERNATING_ROUNDS = 8
 
@@ -68,10 +67,6 @@ class TuningTask:
         return MarginalObjective(
             kernel, self.labels, self.known_noise, self.base, self.signal_variance, penalty, self.meter
         )
-
-    def with_learned_base(self) -> TuningTask:
-        """The same task with one shared variance that is learned: the paper's "basic" model."""
-        return replace(self, base=None, per_label=False)
 
     def subset(self, index: IntArray) -> TuningTask:
         """The same task on some of the labels."""
@@ -250,36 +245,33 @@ def tune(
 
 
 def _scout(task: TuningTask, kernel: KernelOnData, strategy: str, max_iter: int) -> _Search:
-    """Uniform noise first, so that a bad start cannot blame the labels; then noise variances of their own.
+    """A first optimum for every shape the kernel comes in; the one of lowest objective is kept.
 
-    A kernel that comes in several shapes is tried in each, and the one of lowest objective is kept.
+    The search starts from the kernel's own broad hyperparameters. Fitting them to all labels under uniform noise first
+    looks safer but is not: wrong labels then teach the kernel to ignore features that matter, and it never recovers.
     """
-    uniform = _Search.begin(task.with_learned_base(), kernel, START_BASE * task.signal_variance)
-    uniform.minimise(resolve=False, iterations=UNIFORM_ITERATIONS)
-    start = uniform.kernel
-    best: _Search | None = None
-    evaluations = uniform.objective.n_evaluations
-    for candidate in start.all_shapes():
-        search = _Search.begin(task, candidate, uniform.base)
+    searches = []
+    for candidate in kernel.all_shapes():
+        search = _Search.begin(task, candidate, START_BASE * task.signal_variance)
         if task.base is not None:
-            search.objective.noise = np.full(task.labels.size, max(uniform.base, 1e-6 * task.signal_variance))
+            search.objective.noise = np.full(task.labels.size, START_BASE * task.signal_variance)
         search.settle_noise()
         STRATEGIES[strategy](search, max_iter // 2)
-        evaluations += search.objective.n_evaluations
-        if best is None or search.value < best.value:
-            best = search
-    assert best is not None
-    best.objective.n_evaluations = evaluations
-    return best
+        searches.append(search)
+    return _best_of(searches)
 
 
 def _scout_uniform(task: TuningTask, kernel: KernelOnData, max_iter: int) -> _Search:
-    """The same without noise variances of their own: one fit per shape of the kernel."""
+    """The same without noise variances of their own."""
     searches = []
     for candidate in kernel.all_shapes():
         search = _Search.begin(task, candidate, START_BASE * task.signal_variance)
         search.minimise(resolve=False, iterations=max_iter)
         searches.append(search)
+    return _best_of(searches)
+
+
+def _best_of(searches: list[_Search]) -> _Search:
     best = min(searches, key=lambda search: search.value)
     best.objective.n_evaluations = sum(search.objective.n_evaluations for search in searches)
     return best
