@@ -85,7 +85,10 @@ def main() -> None:
             auto, auto_units, seconds = run("auto", matrix, labels, 50)
             if size > options.reference_largest:
                 rows.append([auto.state.residual, auto_units, *[np.nan] * 5])
-                print(f"{name:6s} {size:4d} {rate:4.2f} {level:5.2f} | {auto.state.residual:14.1e} {auto_units:6.1f} {seconds:6.2f} |", flush=True)
+                print(
+                    f"{name:6s} {size:4d} {rate:4.2f} {level:5.2f} | {auto.state.residual:14.1e} {auto_units:6.1f} {seconds:6.2f} |",
+                    flush=True,
+                )
                 continue
             paper, paper_units, _ = run("multiplicative", matrix, labels, options.reference_steps)
             lbfgs, lbfgs_units, _ = run("lbfgs", matrix, labels, options.lbfgs_steps)
