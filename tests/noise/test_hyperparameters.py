@@ -8,7 +8,7 @@ from mislabel.linalg import CostMeter
 from mislabel.noise.hyperparameters import STRATEGIES, TuningTask, tune
 from mislabel.noise.marginal import MarginalObjective
 from mislabel.noise.penalty import Penalty
-from mislabel.noise.pricing import fit_two_groups, scale_mixture_evidence
+from mislabel.noise.pricing import fit_scale_mixture, fit_two_groups
 from tests import naive
 
 
@@ -146,7 +146,9 @@ class TestTwoGroups:
         assert prices[1] == pytest.approx(z_squared - 1 - np.log(z_squared), rel=0.15)
 
     def test_mixture_evidence(self, rng):
-        assert scale_mixture_evidence(rng.standard_normal(400)) < 9.2
+        assert fit_scale_mixture(rng.standard_normal(400)).evidence < 9.2
         mixed = rng.standard_normal(400) * np.where(rng.random(400) < 0.3, 0.1, 1.0)
-        assert scale_mixture_evidence(mixed) > 9.2
-        assert scale_mixture_evidence(np.zeros(5)) == 0.0
+        found = fit_scale_mixture(mixed)
+        assert found.evidence > 9.2
+        assert found.wide_fraction == pytest.approx(0.7, abs=0.1)
+        assert fit_scale_mixture(np.zeros(5)).evidence == 0.0

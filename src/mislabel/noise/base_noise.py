@@ -18,7 +18,7 @@ from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import SAFE_JITTER
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
-from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups, scale_mixture_evidence
+from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups, fit_scale_mixture
 from mislabel.noise.solvers.sweeps import SweepState, sweep
 from mislabel.noise.solvers.uniform import exact_uniform_noise
 
@@ -29,7 +29,7 @@ PATIENCE = 4
 MAJORITY = 0.5
 #: The base noise can only have swallowed the wrong labels if it is a fair part of the labels' own variance.
 LARGE_BASE = 0.05
-#: The path got stuck if two kinds of labels were there from the start and it ended this close to the uniform noise.
+#: The path got stuck if most labels were of the worse kind from the start and it ended this close to the uniform noise.
 STUCK = 0.25
 #: Twice the log-likelihood ratio from which two kinds of labels count as hidden in the base noise (chi-square, 99 %).
 HIDDEN_EVIDENCE = 9.2
@@ -82,7 +82,8 @@ def find_base_noise(signal: DenseSignal, labels: FloatArray, known_noise: FloatA
     best_value, best_base, best_noise = np.inf, uniform, path.noise
     base, waited = uniform, 0
     at_uniform = problem.evaluate(np.full(size, uniform))
-    hidden = scale_mixture_evidence(at_uniform.weights / np.sqrt(at_uniform.precision)) > HIDDEN_EVIDENCE
+    mixture = fit_scale_mixture(at_uniform.weights / np.sqrt(at_uniform.precision))
+    mostly_wrong = mixture.evidence > HIDDEN_EVIDENCE and mixture.wide_fraction > MAJORITY
     while base > floor and waited < PATIENCE:
         value, state = path.at(base)
         path.noise = state.noise
@@ -102,7 +103,7 @@ def find_base_noise(signal: DenseSignal, labels: FloatArray, known_noise: FloatA
     path.noise = best_noise
     _, state = path.at(best_base)
     status = judge(state.noise, *_leave_one_out(state), best_base, robust_variance(labels))
-    if status == "found" and hidden and best_base > STUCK * uniform:
+    if status == "found" and mostly_wrong and best_base > STUCK * uniform:
         status = "absorbed"
     return BaseNoise(best_base, state.noise, path.price, status)
 
@@ -139,6 +140,6 @@ def judge(noise: FloatArray, error: FloatArray, variance: FloatArray, base: floa
     trusted = noise == 0.0
     if base > LARGE_BASE * label_variance:
         z = error[trusted] / np.sqrt(variance[trusted])
-        if scale_mixture_evidence(z) > HIDDEN_EVIDENCE:
+        if fit_scale_mixture(z).evidence > HIDDEN_EVIDENCE:
             return "absorbed"
     return "found"

@@ -8,6 +8,7 @@ equally likely.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,15 +61,23 @@ def _log_odds(squared: FloatArray, variance: FloatArray, fraction: float, spread
     return np.asarray(prior - 0.5 * np.log(wrong / variance) + 0.5 * squared * (1.0 / variance - 1.0 / wrong))
 
 
-def scale_mixture_evidence(z: FloatArray) -> float:
-    """Twice the log-likelihood ratio of two normal groups of different spread against a single one.
+class ScaleMixture(NamedTuple):
+    """Two normal groups of different spread.
 
-    Near zero for errors of one kind; large when right and wrong labels are both hidden in what passes for noise.
+    evidence : twice the log-likelihood ratio against a single group; near zero for errors of one kind.
+    wide_fraction : share of the group with the larger spread.
     """
+
+    evidence: float
+    wide_fraction: float
+
+
+def fit_scale_mixture(z: FloatArray) -> ScaleMixture:
+    """Are right and wrong labels both hidden in what passes for noise? Fitted by expectation-maximisation."""
     squared = z**2
     overall = float(squared.mean())
     if overall == 0.0:
-        return 0.0
+        return ScaleMixture(0.0, 0.0)
     fraction, narrow, wide = 0.5, 0.2 * overall, 2.0 * overall
     mixed = np.zeros_like(z)
     for _ in range(4 * _ITERATIONS):
@@ -80,4 +89,4 @@ def scale_mixture_evidence(z: FloatArray) -> float:
         wide = max(float(share @ squared / share.sum()), 1e-12 * overall)
         narrow = max(float((1.0 - share) @ squared / (1.0 - share).sum()), 1e-6 * overall)
     single = -0.5 * (np.log(overall) + squared / overall)
-    return 2.0 * float(np.sum(mixed) - np.sum(single))
+    return ScaleMixture(2.0 * float(np.sum(mixed) - np.sum(single)), fraction)

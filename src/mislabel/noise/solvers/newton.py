@@ -56,6 +56,8 @@ class _Direction:
 def _direction(state: NoiseState, inverse: FloatArray, problem: NoiseProblem, mixture: float) -> _Direction | None:
     """Newton direction; labels whose gradient pushes them below zero go to zero. None if not a descent matrix."""
     pinned = state.noise - state.slope / state.precision**2 <= 0.0
+    if problem.penalty.price:
+        pinned |= state.noise == 0.0  # whether freeing a label is worth its price is for the sweeps to decide
     step = -state.noise.copy()
     free = np.flatnonzero(~pinned)
     if free.size:
