@@ -18,7 +18,7 @@ from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import SAFE_JITTER
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
-from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups, fit_scale_mixture
+from mislabel.noise.pricing import DEFAULT_PRICE, fit_scale_mixture, fit_two_groups
 from mislabel.noise.solvers.sweeps import SweepState, sweep
 from mislabel.noise.solvers.uniform import exact_uniform_noise
 
