@@ -28,9 +28,9 @@ POLISH_BELOW = 1e-3
 #: A second descent, from the first optimum with this multiple of the start added to every label, often ends lower. It is
 #: made where it is needed most, above this fraction of noisy labels (the optimum is rarely unique there) ...
 REHEAT = 0.1
-MANY_NOISY = 0.65
+MANY_NOISY = 0.75
 #: ... and where it costs little: when the first descent took at most this many n^3 units.
-CHEAP_DESCENT = 6.5
+CHEAP_DESCENT = 5.5
 #: Cycles that it may take before it is given up.
 REHEAT_CYCLES = 6
 
