@@ -234,12 +234,14 @@ def tune(
     assert best is not None
     if scout_task is not task:
         report(f"hyperparameters, all {size} labels", 0.4)
+        _finish(best, strategy, max_iter, PRICE_ROUNDS)
+        evaluations += best.objective.n_evaluations
         best = best.moved_to(task)
         if task.per_label:
             best.settle_noise()
     report("hyperparameters, final rounds", 0.5)
     counted = 0 if scout_task is not task else best.objective.n_evaluations
-    _finish(best, strategy, max_iter)
+    _finish(best, strategy, max_iter, PRICE_ROUNDS if scout_task is task else 1)
     return Tuned(
         best.kernel,
         best.base,
@@ -290,12 +292,13 @@ def _best_of(searches: list[_Search]) -> _Search:
     return best
 
 
-def _finish(search: _Search, strategy: str, max_iter: int) -> None:
+def _finish(search: _Search, strategy: str, max_iter: int, price_rounds: int) -> None:
+    """Rounds of a new price and a search under it, until base noise and price fit each other."""
     task = search.task
     if not task.per_label:
         search.minimise(resolve=False, iterations=max_iter, tolerance=1e-7)
         return
-    for _ in range(PRICE_ROUNDS if task.base is None else 1):
+    for _ in range(price_rounds if task.base is None else 1):
         search.reprice()
         search.settle_noise()
         STRATEGIES[strategy](search, max_iter // 2 if task.base is None else max_iter)
