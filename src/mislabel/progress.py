@@ -5,6 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections.abc import Callable
+
+#: Called with a message and the fraction of the work that is done.
+Progress = Callable[[str, float], None]
 
 logger = logging.getLogger("mislabel")
 

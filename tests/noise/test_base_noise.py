@@ -29,8 +29,9 @@ def test_clean_data_is_left_alone():
 
 
 def test_failure_at_high_rates_is_noticed():
-    statuses = [ratio_to_truth(0.7, seed, clean_noise=0.01, level=1.0)[1].status for seed in range(8)]
-    ratios = [ratio_to_truth(0.7, seed, clean_noise=0.01, level=1.0)[0] for seed in range(8)]
+    results = [ratio_to_truth(0.7, seed, clean_noise=0.01, level=1.0) for seed in range(8)]
+    ratios = [ratio for ratio, _ in results]
+    statuses = [found.status for _, found in results]
     # Wherever the base noise has swallowed the wrong labels, that is noticed more often than not.
     swallowed = [status for status, ratio in zip(statuses, ratios, strict=True) if ratio > 300]
     assert all(

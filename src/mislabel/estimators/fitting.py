@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,12 +21,11 @@ from mislabel.noise.penalty import Penalty
 from mislabel.noise.solvers import DEFAULT_MAX_ITER, DEFAULT_MAX_ITER_OTHERS, SOLVERS, UNIFORM_SOLVERS, uniform_start
 from mislabel.noise.solvers.auto import descend
 from mislabel.noise.solvers.contract import NoiseSolution, Trace
+from mislabel.progress import Progress
 
 NOISE_MODELS = ("per-label", "uniform", "none")
 #: Cycles of the priced solve; a label on the edge of its price may go back and forth for ever.
 PRICED_CYCLES = 10
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)

@@ -97,12 +97,12 @@ def find_base_noise(signal: DenseSignal, labels: FloatArray, known_noise: FloatA
         best_base, best_noise = _polish(path, best_base, floor)
         path.noise = best_noise
         _, state = path.at(best_base)
-        error, variance = _leave_one_out(state)
+        error, variance = state.leave_one_out()
         path.price = fit_two_groups(error, variance).price(variance)
     best_base, best_noise = _polish(path, best_base, floor)
     path.noise = best_noise
     _, state = path.at(best_base)
-    status = judge(state.noise, *_leave_one_out(state), best_base, robust_variance(labels))
+    status = judge(state.noise, *state.leave_one_out(), best_base, robust_variance(labels))
     if status == "found" and mostly_wrong and best_base > STUCK * uniform:
         status = "absorbed"
     return BaseNoise(best_base, state.noise, path.price, status)
@@ -121,11 +121,6 @@ def _polish(path: _Path, base: float, floor: float) -> tuple[float, FloatArray]:
     base = float(np.exp(found.x))
     path.noise = noise
     return base, path.at(base)[1].noise
-
-
-def _leave_one_out(state: SweepState) -> tuple[FloatArray, FloatArray]:
-    precision = state.precision
-    return state.weights / precision, np.maximum(1.0 / precision - state.noise, state.fixed_noise)
 
 
 def judge(noise: FloatArray, error: FloatArray, variance: FloatArray, base: float, label_variance: float) -> Status:

@@ -20,6 +20,7 @@ from mislabel.linalg.cost import CostMeter
 from mislabel.noise.marginal import MarginalObjective
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups
+from mislabel.progress import Progress
 
 #: Labels used to find the rough shape of the model before all of them are looked at.
 SCOUT_SIZE = 600
@@ -31,8 +32,6 @@ PRICE_ROUNDS = 2
 #: Below this many labels, explanations that blame the majority are not believed if there is another.
 FEW_LABELS = 60
 ALTERNATING_ROUNDS = 8
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, eq=False)

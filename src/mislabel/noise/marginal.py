@@ -90,8 +90,7 @@ class MarginalObjective:
     def leave_one_out(self, phi: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Leave-one-out errors and variances (without the label's own noise)."""
         _, state, _ = self._factorise(phi)
-        precision = state.precision
-        return state.weights / precision, np.maximum(1.0 / precision - state.noise, state.fixed_noise)
+        return state.leave_one_out()
 
     def _factorise(self, phi: FloatArray) -> tuple[KernelOnData, SweepState, float]:
         theta, base = self.split(phi)

@@ -81,7 +81,7 @@ def descend(
             state = newton_step(problem, state)
             trace.add(state)
             continue
-        trial = problem.evaluate(_cycle(problem, SweepState.from_state(problem, state), tol))
+        trial = problem.evaluate(_cycle(SweepState.from_state(problem, state), tol))
         if trial.objective <= state.objective + 1e-12 * (1.0 + abs(state.objective)):
             state = trial
         else:
@@ -90,7 +90,7 @@ def descend(
     return trace.solution(state, tol)
 
 
-def _cycle(problem: NoiseProblem, state: SweepState, tol: float) -> FloatArray:
+def _cycle(state: SweepState, tol: float) -> FloatArray:
     """Sweeps over all labels, then Newton on those that are or may become noisy."""
     noise = state.noise
     try:

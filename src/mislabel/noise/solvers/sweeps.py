@@ -14,6 +14,7 @@ from scipy.linalg import LinAlgError, blas, cholesky, solve_triangular
 from mislabel.errors import KernelMatrixError
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
+from mislabel.noise.leave_one_out import trusted_variance
 from mislabel.noise.objective import NoiseProblem, NoiseState, likelihood_gain
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.solvers.sweep_loops import coordinate_targets, sweep_block
@@ -55,6 +56,11 @@ class SweepState:
     def precision(self) -> FloatArray:
         """``b``, the diagonal of the inverse."""
         return self.inverse.diagonal().copy()
+
+    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        """Leave-one-out errors, and variances without the labels' own noise."""
+        precision = self.precision
+        return self.weights / precision, trusted_variance(precision, self.noise, self.fixed_noise)
 
     def relative_moves(self) -> FloatArray:
         """How far every label is from its own best noise variance, in units of its predictive variance."""
