@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -26,9 +27,9 @@ class AmplitudeKernel(GenericKernelMixin, StationaryKernelMixin, Kernel):
         """scikit-learn's description of the amplitude."""
         return Hyperparameter("amplitude", "numeric", self.amplitude_bounds)
 
+    @abstractmethod
     def similarity(self, X, Y=None) -> FloatArray:
         """The similarity matrix before the amplitude."""
-        raise NotImplementedError
 
     def __call__(self, X, Y=None, eval_gradient=False):
         """Amplitude times similarity, with scikit-learn's gradient on request."""
