@@ -51,7 +51,10 @@ class Covariance(ABC):
         """Return all of ``C`` as a dense symmetric array; the caller may overwrite it."""
 
     def take_inverse(self) -> FloatArray:
-        """:meth:`inverse` without a copy where possible; once the caller overwrites it, this object is spent."""
+        """The lower triangle of :meth:`inverse`, without a copy where possible; what is above it means nothing.
+
+        Once the caller overwrites it, this object is spent.
+        """
         return self.inverse()
 
     @abstractmethod

@@ -14,7 +14,7 @@ from scipy.linalg import blas, lapack
 from mislabel.errors import KernelMatrixError
 from mislabel.linalg.contract import Covariance, FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.cost import CHOLESKY, INVERSE_FROM_TRIANGULAR, TRIANGULAR_INVERSE, CostMeter
-from mislabel.linalg.dense_loops import accurate_residual, mirror_lower
+from mislabel.linalg.dense_loops import accurate_residual, lower_copy, mirror_lower
 
 Stage = Literal["factor", "inverse factor", "inverse"]
 
@@ -56,7 +56,7 @@ class DenseCovariance(Covariance):
 
     @classmethod
     def from_inverse(cls, inverse: FloatArray, logdet: float) -> DenseCovariance:
-        """A covariance whose inverse (both triangles) and log-determinant are already known."""
+        """A covariance whose inverse (lower triangle) and log-determinant are already known."""
         covariance = cls.__new__(cls)
         covariance.size = inverse.shape[0]
         covariance._buffer, covariance._stage = inverse, "inverse"
@@ -66,7 +66,8 @@ class DenseCovariance(Covariance):
     def solve(self, rhs: FloatArray) -> FloatArray:
         """``C @ rhs`` from whichever of factor, inverse factor or inverse is at hand."""
         if self._stage == "inverse":
-            return np.asarray(self._buffer @ rhs)
+            product = blas.dsymv if rhs.ndim == 1 else blas.dsymm
+            return np.asarray(product(1.0, self._buffer, rhs, lower=1))
         if self._stage == "factor":
             solution, info = lapack.dpotrs(self._buffer, rhs, lower=1)
             if info != 0:
@@ -93,17 +94,16 @@ class DenseCovariance(Covariance):
 
     def inverse(self) -> FloatArray:
         """All of ``C``, mirrored to both triangles."""
-        return np.array(self.take_inverse(), order="F")
+        return np.asarray(mirror_lower(lower_copy(self.take_inverse())))
 
     def take_inverse(self) -> FloatArray:
-        """All of ``C`` without a copy."""
+        """The lower triangle of ``C`` without a copy."""
         if self._stage != "inverse":
             self._invert_factor()
             self._buffer, info = lapack.dlauum(self._buffer, lower=1, overwrite_c=1)
             if info != 0:
                 raise KernelMatrixError(f"dlauum failed with code {info}")
             self._meter.add(INVERSE_FROM_TRIANGULAR, self.size)
-            mirror_lower(self._buffer)
             self._stage = "inverse"
         return np.asarray(self._buffer)
 
@@ -115,7 +115,7 @@ class DenseCovariance(Covariance):
         if self._stage == "inverse factor":
             factor, _ = lapack.dtrtri(np.tril(self._buffer), lower=1)
             return np.asarray(factor @ factor.T)
-        return np.linalg.inv(self._buffer)
+        return np.asarray(np.linalg.inv(self.inverse()), dtype=float)
 
     def _invert_factor(self) -> None:
         if self._stage == "factor":
@@ -141,7 +141,7 @@ class DenseSignal(SignalCovariance):
 
     def with_noise(self, noise: FloatArray) -> DenseCovariance:
         """``K + diag(noise)``, factorised."""
-        matrix = np.array(self.matrix, order="F")
+        matrix = lower_copy(self.matrix)
         matrix.ravel(order="K")[:: self.size + 1] += noise
         return DenseCovariance(matrix, self.meter)
 

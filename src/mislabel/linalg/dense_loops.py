@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mislabel.compiled_loops import compiled
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray
 
 _TILE = 32
 
@@ -60,3 +60,28 @@ def accurate_residual(matrix: FloatArray, noise: FloatArray, solution: FloatArra
         low[i] += (high[i] - (total - back)) + (product - back)
         high[i] = total
     return high + low
+
+
+@compiled
+def symmetric_columns(lower: FloatArray, index: IntArray) -> FloatArray:
+    """Columns of a symmetric matrix of which only the lower triangle is valid; Fortran order."""
+    size, count = lower.shape[0], index.shape[0]
+    columns = np.empty((count, size)).T
+    for k in range(count):
+        j = index[k]
+        for i in range(j):
+            columns[i, k] = lower[j, i]
+        for i in range(j, size):
+            columns[i, k] = lower[i, j]
+    return columns
+
+
+@compiled
+def lower_copy(matrix: FloatArray) -> FloatArray:
+    """A Fortran-ordered copy of the lower triangle; the rest is left unwritten."""
+    size = matrix.shape[0]
+    copy = np.empty((size, size)).T
+    for j in range(size):
+        for i in range(j, size):
+            copy[i, j] = matrix[i, j]
+    return copy

@@ -129,7 +129,7 @@ class MarginalObjective:
             self._noise_slope = np.zeros_like(self.noise)
             return INFEASIBLE, np.zeros_like(phi)
         self._noise_slope = state.precision - state.weights**2 + self.penalty.slope(state.noise)
-        inverse = mirror_lower(state.inverse) if resolve else state.inverse
+        inverse = mirror_lower(state.inverse)
         slope_base = float(np.trace(inverse)) - float(state.weights @ state.weights)
         # dL/dtheta = sum_ij (C - a a')_ij dK_ij / dtheta; the prior only sees the diagonal.
         inverse = blas.dger(-1.0, state.weights, state.weights, a=inverse, overwrite_a=1)

@@ -33,7 +33,7 @@ class NoiseSolution:
         return NoiseSolution(
             state=self.state,
             converged=self.converged,
-            n_iter=first.n_iter + self.n_iter,
+            n_iter=first.n_iter + 1 + self.n_iter,  # going to the second start is an iteration too
             objective_path=np.concatenate([first.objective_path, self.objective_path]),
             residual_path=np.concatenate([first.residual_path, self.residual_path]),
             cost_path=np.concatenate([first.cost_path, self.cost_path]),

@@ -8,22 +8,28 @@ import numpy as np
 from scipy.linalg import lapack
 
 from mislabel.errors import KernelMatrixError
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import Covariance, FloatArray
 from mislabel.linalg.cost import CHOLESKY, INVERSE_FROM_CHOLESKY
 from mislabel.linalg.dense import DenseCovariance, DenseSignal
 from mislabel.linalg.dense_loops import mirror_lower
-from mislabel.noise.objective import NoiseProblem, NoiseState
+from mislabel.noise.objective import NoiseProblem, NoiseState, negative_log_likelihood
 from mislabel.noise.solvers.multiplicative import multiplicative_step
 from mislabel.noise.solvers.newton_loops import mixed_information
-from mislabel.noise.solvers.sweeps import SweepState
+from mislabel.noise.solvers.sweeps import BLOCK, SweepState
 
 #: Mixtures of Hessian and Fisher information that are tried, from pure Newton to average information.
 MIXTURES = (1.0, 0.75, 0.5)
 STEP_LENGTHS = (1.0, 0.25, 0.0625)
+#: Multiples that are tried of a full step along a direction that is not pure Newton.
+LONGER_STEPS = (4.0, 16.0)
 #: A noise variance may grow by at most this many predictive variances per step.
 GROWTH_LIMIT = 10.0
 #: Give up when the residual has not halved in this many steps.
 STALL = 8
+#: Residual, and relative move of one label, above which single labels are moved before a Newton step.
+COORDINATES_ABOVE = 1e-3
+#: Relative differences of the objective below this are rounding.
+ROUNDING = 1e-9
 
 
 def condition_on_zeros(state: SweepState) -> tuple[NoiseProblem, NoiseState]:
@@ -43,7 +49,7 @@ def condition_on_zeros(state: SweepState) -> tuple[NoiseProblem, NoiseState]:
     mirror_lower(total)
     total.ravel(order="K")[:: size + 1] -= state.noise
     problem = NoiseProblem(DenseSignal(total, state.meter), labels, np.zeros(size), state.penalty)
-    covariance = DenseCovariance.from_inverse(mirror_lower(state.inverse), logdet)
+    covariance = DenseCovariance.from_inverse(state.inverse, logdet)
     return problem, problem.state(state.noise, covariance)
 
 
@@ -51,6 +57,9 @@ def condition_on_zeros(state: SweepState) -> tuple[NoiseProblem, NoiseState]:
 class _Direction:
     step: FloatArray
     ceiling: FloatArray
+
+    def point(self, state: NoiseState, length: float) -> FloatArray:
+        return np.maximum(0.0, state.noise + np.minimum(length * self.step, self.ceiling))
 
 
 def _direction(state: NoiseState, inverse: FloatArray, problem: NoiseProblem, mixture: float) -> _Direction | None:
@@ -76,39 +85,87 @@ def newton_step(problem: NoiseProblem, state: NoiseState) -> NoiseState:
     inverse = state.covariance.take_inverse()
     # The square-root update is guaranteed to fall by this much (the majoriser's minimum): the yardstick for a trial.
     guaranteed = float(np.sum(state.noise * (np.sqrt(state.precision) - np.abs(state.weights)) ** 2))
-    rounding = 1e-9 * (1.0 + abs(state.objective))
+    rounding = ROUNDING * (1.0 + abs(state.objective))
     for mixture in MIXTURES:
         direction = _direction(state, inverse, problem, mixture)
         if direction is None:
             continue
         for length in STEP_LENGTHS:
-            noise = np.maximum(0.0, state.noise + np.minimum(length * direction.step, direction.ceiling))
-            trial = _try(problem, noise)
+            trial = _Trial.at(problem, direction.point(state, length))
             if trial is None:
                 continue
             fall = state.objective - trial.objective
             if fall >= 1e-4 * guaranteed and fall > 0.0:
-                return trial
-            if fall >= -rounding and trial.residual < 0.5 * state.residual:
-                return trial
+                if mixture < 1.0 and length == 1.0:
+                    return _further(problem, state, direction, trial)
+                return trial.state(problem)
+            if fall >= -rounding:
+                reached = trial.state(problem)
+                if reached.residual < 0.5 * state.residual:
+                    return reached
     return multiplicative_step(problem, state)
 
 
-def _try(problem: NoiseProblem, noise: FloatArray) -> NoiseState | None:
-    try:
-        return problem.evaluate(noise)
-    except KernelMatrixError:
-        return None
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A point whose objective is known, at half the cost of a whole state."""
+
+    noise: FloatArray
+    objective: float
+    covariance: Covariance
+
+    @classmethod
+    def at(cls, problem: NoiseProblem, noise: FloatArray) -> _Trial | None:
+        try:
+            covariance = problem.covariance(noise)
+        except KernelMatrixError:
+            return None
+        objective = negative_log_likelihood(covariance, problem.labels) + problem.penalty.value(noise)
+        return cls(noise, objective, covariance)
+
+    def state(self, problem: NoiseProblem) -> NoiseState:
+        return problem.state(self.noise, self.covariance)
+
+
+def _further(problem: NoiseProblem, state: NoiseState, direction: _Direction, trial: _Trial) -> NoiseState:
+    """Follow a direction that had to be made convex: near a saddle it is far too short."""
+    reached = trial.state(problem)
+    if reached.residual <= 0.5 * state.residual:
+        return reached
+    longest = trial
+    for length in LONGER_STEPS:
+        further = _Trial.at(problem, direction.point(state, length))
+        if further is None or further.objective >= longest.objective - ROUNDING * (1.0 + abs(longest.objective)):
+            break
+        longest = further
+    return reached if longest is trial else longest.state(problem)
 
 
 def solve_newton(problem: NoiseProblem, state: NoiseState, *, tol: float, max_iter: int) -> NoiseState:
-    """Newton steps until the residual of ``problem`` is at most ``tol``, or has stopped falling."""
+    """Newton steps until the residual of ``problem`` is at most ``tol``, or has stopped falling.
+
+    Before each step, the labels furthest from their own best noise variance are moved there: one rank-k update, of
+    little cost, that keeps single labels from spoiling the step of all the others.
+    """
     residuals = [state.residual]
     for _ in range(max_iter):
         if state.residual <= tol or (
             len(residuals) > STALL and min(residuals[-STALL:]) > 0.5 * min(residuals[:-STALL])
         ):
             break
+        if state.residual > COORDINATES_ABOVE:
+            state = _move_worst(problem, state)
         state = newton_step(problem, state)
         residuals.append(state.residual)
     return state
+
+
+def _move_worst(problem: NoiseProblem, state: NoiseState) -> NoiseState:
+    sweeps = SweepState.from_state(problem, state)
+    furthest = sweeps.furthest(COORDINATES_ABOVE)[:BLOCK]
+    if not furthest.size:
+        return state
+    sweeps.move_block(furthest, COORDINATES_ABOVE)
+    logdet = sweeps.likelihood - float(problem.labels @ sweeps.weights)
+    covariance = DenseCovariance.from_inverse(sweeps.inverse, logdet)
+    return problem.state(sweeps.noise, covariance)

@@ -14,6 +14,7 @@ from scipy.linalg import LinAlgError, blas, cholesky, solve_triangular
 from mislabel.errors import KernelMatrixError
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
+from mislabel.linalg.dense_loops import symmetric_columns
 from mislabel.noise.leave_one_out import trusted_variance
 from mislabel.noise.objective import NoiseProblem, NoiseState, likelihood_gain
 from mislabel.noise.penalty import Penalty
@@ -71,9 +72,14 @@ class SweepState:
         )
         return np.abs(targets - self.noise) * precision
 
+    def furthest(self, threshold: float) -> IntArray:
+        """Labels whose relative move is above ``threshold``, the furthest first."""
+        moves = self.relative_moves()
+        return np.argsort(-moves, kind="stable")[: np.count_nonzero(moves > threshold)]
+
     def move_block(self, index: IntArray, threshold: float) -> int:
         """Move the labels of one block; returns how many moved."""
-        columns = self._columns(index)
+        columns = symmetric_columns(self.inverse, index)
         moved_noise = self.noise[index]
         penalty = self.penalty
         change = sweep_block(
@@ -89,23 +95,19 @@ class SweepState:
         steps = moved_noise - self.noise[index]
         up, down = np.flatnonzero(steps > 0.0), np.flatnonzero(steps < 0.0)
         if up.size:
-            factor = self._update(index[up], steps[up], columns[:, up])
+            factor = self._update(index[up], steps[up], np.asfortranarray(columns[:, up]))
             if down.size:
-                columns = columns[:, down] - factor @ factor[index[down]].T
-                self._update(index[down], steps[down], columns)
+                rest = np.asfortranarray(columns[:, down])
+                rest = blas.dgemm(-1.0, factor, factor[index[down]], trans_b=1, beta=1.0, c=rest, overwrite_c=1)
+                self._update(index[down], steps[down], rest)
         elif down.size:
-            self._update(index[down], steps[down], columns[:, down])
+            self._update(index[down], steps[down], np.asfortranarray(columns[:, down]))
         self.noise[index] = moved_noise
         self.likelihood += change
         return int(up.size + down.size)
 
-    def _columns(self, index: IntArray) -> FloatArray:
-        """Columns of the inverse, of which only the lower triangle is kept up to date."""
-        below = np.arange(self.noise.size)[:, None] >= index
-        return np.where(below, self.inverse[:, index], self.inverse[index].T)
-
     def _update(self, index: IntArray, steps: FloatArray, columns: FloatArray) -> FloatArray:
-        """Update inverse and weights for noise that changes by ``steps``, all of one sign.
+        """Update inverse and weights for noise that changes by ``steps``, all of one sign; overwrites ``columns``.
 
         ``(C^-1 + J D J')^-1 = C - C_J (D^-1 + C_JJ)^-1 C_J'``; with one sign the middle matrix is definite, so the
         change is ``Z Z'`` with ``Z = C_J L^-T``, half the work of a general product. Returns ``Z``.
@@ -117,7 +119,7 @@ class SweepState:
             factor = cholesky(core, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
             raise KernelMatrixError("the inverse of the covariance lost positive definiteness in a sweep") from None
-        change = solve_triangular(factor, columns.T, lower=True, check_finite=False).T
+        change = blas.dtrsm(1.0, factor, columns, side=1, lower=1, trans_a=1, overwrite_b=1)
         pull = solve_triangular(factor, self.weights[index], lower=True, check_finite=False)
         self.weights -= sign * (change @ pull)
         blas.dsyrk(-sign, change, beta=1.0, c=self.inverse, lower=1, overwrite_c=1)
@@ -161,6 +163,5 @@ def sweep(state: SweepState, *, threshold: float, max_sweeps: int = 25, enough: 
 
 
 def _sweep_once(state: SweepState, threshold: float) -> int:
-    moves = state.relative_moves()
-    order = np.argsort(-moves, kind="stable")[: np.count_nonzero(moves > threshold)]
+    order = state.furthest(threshold)
     return sum(state.move_block(order[k : k + BLOCK], threshold) for k in range(0, order.size, BLOCK))
