@@ -22,9 +22,10 @@ from mislabel.noise.penalty import Penalty
 from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups
 from mislabel.progress import Progress
 
-#: Labels used to find the rough shape of the model before all of them are looked at.
-SCOUT_SIZE = 600
+#: From this many labels on, a part of them serves to find the rough shape of the model before all are looked at: a
+#: fifth, within these limits.
 SCOUT_FROM = 900
+SCOUT_RANGE = (400, 600)
 #: Bounds on the base noise, relative to the labels' variance.
 BASE_RANGE = (1e-8, 10.0)
 START_BASE = 0.1
@@ -217,7 +218,8 @@ def tune(
     size = task.labels.size
     scout_task = task
     if size > SCOUT_FROM:
-        scout_task = task.subset(np.sort(random_state.choice(size, SCOUT_SIZE, replace=False)))
+        scouts = int(np.clip(size // 5, *SCOUT_RANGE))
+        scout_task = task.subset(np.sort(random_state.choice(size, scouts, replace=False)))
     starts = [scout_task.kernel, *(_random_kernel(scout_task.kernel, random_state) for _ in range(n_restarts))]
     best: _Search | None = None
     evaluations = 0
