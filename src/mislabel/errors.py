@@ -38,6 +38,26 @@ class MissingDependencyError(MislabelError, ImportError):
     """An optional package is needed for what was asked."""
 
 
+class InvalidGraphError(MislabelError, ValueError):
+    """A graph or molecule that cannot be compared with others."""
+
+
+class NotConvergedError(MislabelError, RuntimeError):
+    """An iteration that had to converge did not."""
+
+
+class GramFileError(MislabelError, ValueError):
+    """A file of similarities that cannot be continued."""
+
+
+class MoleculeFileError(MislabelError, ValueError):
+    """A file of molecules that cannot be read; names file, molecule and line."""
+
+
+class DownloadError(MislabelError, OSError):
+    """A data set could not be fetched."""
+
+
 class MislabelWarning(UserWarning):
     """Base class of all warnings raised by mislabel."""
 
@@ -52,6 +72,10 @@ class NotConvergedWarning(MislabelWarning):
 
 class BaseNoiseWarning(MislabelWarning):
     """The noise shared by all labels could not be told apart from the noise of the wrong ones."""
+
+
+class UnitsWarning(MislabelWarning):
+    """Numbers that are unlikely in the unit they should be in."""
 
 
 def describe_rows(rows: Iterable[object], most: int = 5) -> str:

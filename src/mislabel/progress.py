@@ -14,6 +14,16 @@ logger = logging.getLogger("mislabel")
 
 _WIDTH = 28
 _LEAST_SECONDS_BETWEEN_LOGS = 5.0
+#: Fraction from which on the time left can be told.
+_TELLING = 0.02
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
 
 
 class ProgressReporter:
@@ -34,7 +44,8 @@ class ProgressReporter:
         if self._terminal:
             filled = round(_WIDTH * fraction)
             bar = "#" * filled + "-" * (_WIDTH - filled)
-            sys.stderr.write(f"\r\x1b[K[{bar}] {100 * fraction:3.0f} % {elapsed:6.1f} s  {message}")
+            left = f", {_duration(elapsed * (1.0 - fraction) / fraction)} left" if fraction > _TELLING else ""
+            sys.stderr.write(f"\r\x1b[K[{bar}] {100 * fraction:3.0f} % {elapsed:6.1f} s{left}  {message}")
             sys.stderr.flush()
         elif message != self._last_message or elapsed - self._last_log > _LEAST_SECONDS_BETWEEN_LOGS:
             logger.info("%3.0f %% %6.1f s  %s", 100 * fraction, elapsed, message)

@@ -21,9 +21,11 @@ from mislabel.estimators.validation import (
     check_label_errors,
     check_labels,
     check_memory,
+    check_objects,
+    molecules_and_labels,
     row_ids,
 )
-from mislabel.kernels.adapters import AmplitudeKernel, PrecomputedKernel, as_kernel
+from mislabel.kernels.adapters import PrecomputedKernel, as_kernel
 from mislabel.kernels.on_data import KernelOnData, take
 from mislabel.linalg.threads import blas_threads
 from mislabel.noise.leave_one_out import leave_one_out_evidence
@@ -131,12 +133,15 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, y_err: Any = None) -> LabelNoiseRegressor:
-        """Fit to features (or graphs, or a kernel matrix) and labels.
+        """Fit to features (or graphs, molecules, a molecule file, or a kernel matrix) and labels.
 
+        With a graph kernel, X may be the path of a molecule file and y the name of one of its properties.
         ``y_err`` are known measurement standard deviations, one per label.
         """
         if self.rank is not None:
             raise InvalidParameterError("rank is reserved for low-rank fits, which are not available: use rank=None.")
+        if self._takes_objects():
+            X, y = molecules_and_labels(X, y)
         rows = row_ids(X, y)
         points = self._check_points(X, rows)
         labels = check_labels(y, rows, self.missing)
@@ -154,10 +159,10 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                 progress("cross-fitting the mean model", 0.0)
                 out_of_fold, mean_model = cross_fitted_mean(self.mean, fit_points, target, random_state, self.n_jobs)
                 target = target - out_of_fold
-            center = self._center_of(target)
+            center = self._center_of(target, kernel)
             scale = self._scale_of(target - center)
             scaled = (target - center) / scale
-            if isinstance(kernel, AmplitudeKernel) and self.tune != "none":
+            if hasattr(kernel, "starting_from") and self.tune != "none":
                 kernel = kernel.starting_from(fit_points, float(np.mean(scaled**2)) or 1.0)
             with clean_interrupts(), blas_threads(present.size):
                 fitted = fit_noise_model(
@@ -248,7 +253,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             self.n_features_in_ = matrix.shape[1]
             return matrix
         if self._takes_objects():
-            return X if isinstance(X, np.ndarray) else list(X)
+            return check_objects(X, self.kernel)
         points = check_features(X, rows)
         validate_data(self, X, skip_check_array=True)
         return points
@@ -263,7 +268,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                 )
             return points
         if self._takes_objects():
-            return X if isinstance(X, np.ndarray) else list(X)
+            return check_objects(molecules_and_labels(X, None)[0], self.kernel_)
         points = check_features(X)
         validate_data(self, X, skip_check_array=True, reset=False)
         return points
@@ -294,9 +299,10 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             max_iter=self.max_iter,
         )
 
-    def _center_of(self, target: np.ndarray) -> float:
+    def _center_of(self, target: np.ndarray, kernel: Any) -> float:
         if self.center == "median":
-            return float(np.median(target))
+            # Labels that are proportional to the size of a molecule must stay so.
+            return float(np.median(target)) if getattr(kernel, "centers_labels", True) else 0.0
         if self.center == "none":
             return 0.0
         if isinstance(self.center, str) or not np.isfinite(self.center):

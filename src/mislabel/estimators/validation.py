@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_y, _num_samples
 
+from mislabel.data.molecules import MoleculeSet, read_molecules
 from mislabel.errors import (
     InvalidFeaturesError,
     InvalidLabelsError,
@@ -78,6 +80,24 @@ def _check_finite_later(y: Any) -> Any:
         _check_y(finite, multi_output=False, y_numeric=True)
         return values.ravel()
     return _check_y(y, multi_output=False, y_numeric=True)
+
+
+def molecules_and_labels(X: Any, y: Any) -> tuple[Any, Any]:
+    """Read a molecule file where X is a path; a property's name as y is looked up in the file or set."""
+    if isinstance(X, str | os.PathLike):
+        X = read_molecules(Path(X))
+    if isinstance(y, str):
+        if not isinstance(X, MoleculeSet):
+            raise InvalidLabelsError(f"y is the name {y!r}, but X is neither a molecule file nor a MoleculeSet.")
+        y = X.labels(y)
+    return X, y
+
+
+def check_objects(X: Any, kernel: Any) -> Any:
+    """Objects as a list, molecules turned into graphs once and for all."""
+    if isinstance(X, np.ndarray):
+        return X
+    return kernel.graphs_of(X) if hasattr(kernel, "graphs_of") else list(X)
 
 
 def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
 from mislabel.errors import KernelMatrixError
 from mislabel.kernels.contraction import contracted_gradient
 from mislabel.linalg.contract import FloatArray, IntArray
+
+_FROZEN_RANGE = np.log(1e4)
 
 
 class KernelOnData:
@@ -40,6 +42,12 @@ class KernelOnData:
         """The same kernel on some of the points."""
         return KernelOnData(self.kernel, take(self.points, index, self.kernel))
 
+    def elsewhere(self, points: Any) -> KernelOnData:
+        """The same kernel on other points; an expensive one keeps its shape there, and only its amplitude varies."""
+        if tuning_size(self.kernel) is not None:
+            return FrozenShape(self.kernel, points)
+        return KernelOnData(self.kernel, points)
+
     def all_shapes(self) -> list[KernelOnData]:
         """This kernel, and its variants where it comes in several shapes to choose from."""
         others = getattr(self.kernel, "other_shapes", list)()
@@ -57,6 +65,62 @@ class KernelOnData:
     def contract(self, weights: FloatArray) -> FloatArray:
         """``sum_ij W_ij dK_ij / dtheta``."""
         return contracted_gradient(self.kernel, self.points, weights)
+
+
+class FrozenShape(KernelOnData):
+    """A kernel matrix that is computed once, times an amplitude: all that varies of an expensive kernel on many points."""
+
+    def __init__(
+        self, kernel: Kernel, points: Any, log_amplitude: float = 0.0, similarity: FloatArray | None = None
+    ) -> None:
+        super().__init__(kernel, points)
+        self._log_amplitude = log_amplitude
+        self._similarity = super().matrix() if similarity is None else similarity
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel with its amplitude."""
+        if self._log_amplitude == 0.0:
+            return self._kernel
+        factor = float(np.exp(self._log_amplitude))
+        return self._kernel.scaled(factor) if hasattr(self._kernel, "scaled") else ConstantKernel(factor) * self._kernel
+
+    @kernel.setter
+    def kernel(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    @property
+    def theta(self) -> FloatArray:
+        """The logarithm of the amplitude."""
+        return np.array([self._log_amplitude])
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Bounds on the logarithm of the amplitude."""
+        return np.array([[-_FROZEN_RANGE, _FROZEN_RANGE]])
+
+    def at(self, theta: FloatArray) -> FrozenShape:
+        """The same matrix with another amplitude."""
+        return FrozenShape(self._kernel, self.points, float(theta[0]), self._similarity)
+
+    def matrix(self) -> FloatArray:
+        """Amplitude times similarity; a new array."""
+        return np.multiply(self._similarity, np.exp(self._log_amplitude), order="F")
+
+    def contract(self, weights: FloatArray) -> FloatArray:
+        """``sum_ij W_ij K_ij``."""
+        return np.array([np.exp(self._log_amplitude) * np.einsum("ij,ij->", weights, self._similarity)])
+
+    def all_shapes(self) -> list[KernelOnData]:
+        """There is only this one."""
+        return [self]
+
+
+def tuning_size(kernel: Kernel) -> int | None:
+    """On how many points an expensive kernel is tuned; None if its evaluation costs no more than the fit."""
+    parts = [part for name in ("k1", "k2", "kernel") if (part := getattr(kernel, name, None)) is not None]
+    sizes = [getattr(kernel, "tuning_size", None), *map(tuning_size, parts)]
+    return min((size for size in sizes if size is not None), default=None)
 
 
 def take(points: Any, index: IntArray, kernel: Kernel) -> Any:

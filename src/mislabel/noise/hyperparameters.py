@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from mislabel.errors import unknown_name
-from mislabel.kernels.on_data import KernelOnData
+from mislabel.kernels.on_data import KernelOnData, tuning_size
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.noise.marginal import MarginalObjective
@@ -167,7 +167,7 @@ class _Search:
 
     def moved_to(self, task: TuningTask) -> _Search:
         """The same point on other labels (a subset, or all of them); noise variances start anew."""
-        kernel = KernelOnData(self.kernel.kernel, task.kernel.points)
+        kernel = self.kernel.elsewhere(task.kernel.points)
         return _Search.begin(task, kernel, self.base, self.objective.penalty.price)
 
 
@@ -217,8 +217,10 @@ def tune(
     report = progress if progress is not None else (lambda message, fraction: None)
     size = task.labels.size
     scout_task = task
-    if size > SCOUT_FROM:
-        scouts = int(np.clip(size // 5, *SCOUT_RANGE))
+    scouts = tuning_size(task.kernel.kernel)
+    if scouts is None:
+        scouts = size if size <= SCOUT_FROM else int(np.clip(size // 5, *SCOUT_RANGE))
+    if size > scouts:
         scout_task = task.subset(np.sort(random_state.choice(size, scouts, replace=False)))
     starts = [scout_task.kernel, *(_random_kernel(scout_task.kernel, random_state) for _ in range(n_restarts))]
     best: _Search | None = None

@@ -30,7 +30,7 @@ POLISH_BELOW = 1e-3
 REHEAT = 0.1
 MANY_NOISY = 0.75
 #: ... and where it costs little: when the first descent took at most this many n^3 units.
-CHEAP_DESCENT = 7.0
+CHEAP_DESCENT = 6.5
 #: Cycles that it may take before it is given up.
 REHEAT_CYCLES = 6
 

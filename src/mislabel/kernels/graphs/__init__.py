@@ -1,0 +1,31 @@
+"""Graphs and the marginalized graph kernel: molecules, networks, similarities of their attributes, Gram matrices."""
+
+from mislabel.kernels.graphs.gram import gram_matrix
+from mislabel.kernels.graphs.graph import Graph
+from mislabel.kernels.graphs.marginalized import MarginalizedGraphKernel
+from mislabel.kernels.graphs.molecular import MolecularKernel, bond_kernel
+from mislabel.kernels.graphs.pieces import (
+    Constant,
+    KroneckerDelta,
+    RationalQuadratic,
+    SquaredExponential,
+    TensorProduct,
+    WeightedSum,
+)
+from mislabel.kernels.graphs.wrappers import Normalized, Power
+
+__all__ = [
+    "Constant",
+    "Graph",
+    "KroneckerDelta",
+    "MarginalizedGraphKernel",
+    "MolecularKernel",
+    "Normalized",
+    "Power",
+    "RationalQuadratic",
+    "SquaredExponential",
+    "TensorProduct",
+    "WeightedSum",
+    "bond_kernel",
+    "gram_matrix",
+]

@@ -1,0 +1,225 @@
+"""Kernel values of many pairs of graphs: tables of similarities, blocks of pairs, threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mislabel.errors import NotConvergedError
+from mislabel.kernels.graphs.graph import Graph
+from mislabel.kernels.graphs.marginalized_loops import GraphArrays, Similarity, pair_values
+from mislabel.kernels.graphs.packing import Kinds, PackedGraphs
+from mislabel.kernels.graphs.pieces import Piece, SquaredExponential, split_gaussian
+from mislabel.linalg.contract import FloatArray, IntArray
+
+#: Up to this many kinds of nodes or edges, one table serves all graphs; beyond, each block of pairs gets its own.
+MAX_KINDS = 300
+#: Entries that a table of a block may have.
+_TABLE_ENTRIES = 1 << 20
+MAX_STEPS = 10_000
+#: Steps after which a pair is given up in single precision and done in double.
+SINGLE_STEPS = 8
+#: Accuracy of derivatives in single precision.
+SINGLE_SLOPES = 1e-5
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Everything that defines a marginalized graph kernel."""
+
+    node_kernel: Piece
+    edge_kernel: Piece
+    stopping: float
+    starting: float
+    tol: float
+    dtype: str
+
+
+class PairEngine:
+    """Evaluates one kernel on the pairs of one list of graphs (or of two)."""
+
+    def __init__(self, walk: Walk, left: Sequence[Graph], right: Sequence[Graph] | None = None) -> None:
+        self.walk = walk
+        self.gaussian, self.rest = split_gaussian(walk.edge_kernel)
+        self.symmetric = right is None
+        self.n_left = len(left)
+        together = list(left) if right is None else [*left, *right]
+        self.shape = (len(left), len(left) if right is None else len(together) - len(left))
+        self._offset = 0 if right is None else len(left)
+        self.packed = PackedGraphs.pack(
+            together,
+            walk.node_kernel.attributes(),
+            self.gaussian.attribute if self.gaussian else None,
+            self.rest.attributes() if self.rest is not None else frozenset(),
+        )
+        scale = self.gaussian.length_scale if self.gaussian else None
+        self.arrays = self.packed.arrays(walk.stopping, walk.starting, scale, walk.dtype)
+        self._tables: dict[tuple[str, bool], tuple[FloatArray, FloatArray]] = {}
+        self._double: PairEngine | None = None
+
+    @property
+    def sizes(self) -> tuple[IntArray, IntArray]:
+        """Number of edges of every graph on the left and on the right: what a pair costs is about their product."""
+        edges = np.diff(self.packed.edge_start) + np.diff(self.packed.node_start)
+        return edges[: self.n_left], edges[self._offset :]
+
+    def values(self, pairs: IntArray) -> FloatArray:
+        """Kernel values of pairs (row, column)."""
+        return self._run(pairs, slopes=False)[0]
+
+    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The same with derivatives by the logarithm of: starting, stopping probability, node and edge parameters."""
+        values, raw = self._run(pairs, slopes=True)
+        walk = self.walk
+        n_node = len(walk.node_kernel.parameters())
+        slopes = [2.0 * values, -2.0 * walk.stopping / (1.0 - walk.stopping) * raw[:, 0]]
+        slopes += [raw[:, 2 + k] for k in range(n_node)]
+        slopes += _in_order(walk.edge_kernel, self.gaussian, raw[:, 1], raw[:, 2 + n_node :])
+        return values, np.column_stack(slopes)
+
+    def nodal(self, pairs: IntArray) -> list[FloatArray]:
+        """Similarities of all pairs of nodes, one matrix for each pair of graphs."""
+        counts = np.diff(self.packed.node_start)
+        shapes = [(counts[i], counts[j + self._offset]) for i, j in pairs]
+        if self.walk.dtype == "float32":
+            return self._in_double().nodal(pairs)
+        found = np.empty(sum(int(rows * columns) for rows, columns in shapes), dtype=self.walk.dtype)
+        self._call(pairs, np.empty(len(pairs)), np.empty((0, 0)), found, False)
+        ends = np.cumsum([rows * columns for rows, columns in shapes])
+        return [
+            found[end - rows * columns : end].reshape(rows, columns)
+            for end, (rows, columns) in zip(ends, shapes, strict=True)
+        ]
+
+    def _run(self, pairs: IntArray, *, slopes: bool) -> tuple[FloatArray, FloatArray]:
+        values = np.empty(len(pairs))
+        n_rest = len(self.rest.parameters()) if self.rest is not None else 0
+        raw = np.empty((len(pairs), 2 + len(self.walk.node_kernel.parameters()) + n_rest) if slopes else (0, 0))
+        for part in self._parts(pairs):
+            self._call(pairs[part], values[part], raw[part] if slopes else raw, np.empty(0, self.walk.dtype), slopes)
+        return values, raw
+
+    def _parts(self, pairs: IntArray) -> list[slice]:
+        """Split the pairs so that the tables of a part stay small; one part where a single table serves all."""
+        count = len(pairs)
+        if self.packed.node_kinds.count <= MAX_KINDS and self.packed.edge_kinds.count <= MAX_KINDS:
+            return [slice(0, count)]
+        edges, nodes = np.diff(self.packed.edge_start), np.diff(self.packed.node_start)
+        largest = max(int(edges.max(initial=1)), int(nodes.max(initial=1)), 1)
+        step = max(1, int(np.sqrt(_TABLE_ENTRIES) / largest))
+        return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+    def _call(
+        self, pairs: IntArray, values: FloatArray, slopes: FloatArray, nodal: np.ndarray, with_slopes: bool
+    ) -> None:
+        rows, columns = pairs[:, 0], pairs[:, 1] + self._offset
+        left, right = self.arrays, self.arrays
+        packed = self.packed
+        node, left, right = self._tabulate(
+            "node", self.walk.node_kernel, packed.node_kinds, packed.node_start, rows, columns, left, right, with_slopes
+        )
+        edge, left, right = self._tabulate(
+            "edge", self.rest, packed.edge_kinds, packed.edge_start, rows, columns, left, right, with_slopes
+        )
+        similarity = Similarity(node[0], edge[0], self.rest is not None, node[1], edge[1])
+        shifted = np.ascontiguousarray(np.column_stack([rows, columns]))
+        steps = np.empty(len(pairs), dtype=np.int64)
+        single = self.walk.dtype == "float32"
+        most = SINGLE_STEPS if single else MAX_STEPS
+        linear = SINGLE_SLOPES if single else self.walk.tol
+        pair_values(left, right, shifted, similarity, self.walk.tol, linear, most, values, steps, slopes, nodal)
+        if single and (steps < 0).any():
+            # Nearly equal graphs make nearly singular systems, which single precision spoils: few pairs, done in double.
+            hard = np.flatnonzero(steps < 0)
+            doubled = self._in_double()
+            if with_slopes:
+                values[hard], slopes[hard] = doubled._run(pairs[hard], slopes=True)
+            else:
+                values[hard] = doubled.values(pairs[hard])
+            return
+        failed = np.count_nonzero(steps < 0)
+        if failed:
+            raise NotConvergedError(
+                f"the graph kernel did not converge for {failed} of {len(pairs)} pairs: raise "
+                "stopping_probability, lower the node and edge similarities to at most one, or use dtype='float64'."
+            )
+
+    def _in_double(self) -> PairEngine:
+        """The same engine in double precision, made when it is first needed."""
+        if self._double is None:
+            engine = copy(self)
+            engine.walk = replace(self.walk, dtype="float64", tol=min(self.walk.tol, 1e-9))
+            scale = self.gaussian.length_scale if self.gaussian else None
+            engine.arrays = self.packed.arrays(self.walk.stopping, self.walk.starting, scale, "float64")
+            engine._tables = {}
+            self._double = engine
+        return self._double
+
+    def _tabulate(
+        self,
+        what: str,
+        piece: Piece | None,
+        kinds: Kinds,
+        starts: IntArray,
+        rows: IntArray,
+        columns: IntArray,
+        left: GraphArrays,
+        right: GraphArrays,
+        with_slopes: bool,
+    ) -> tuple[tuple[FloatArray, FloatArray], GraphArrays, GraphArrays]:
+        """Similarities by kind, of all kinds where they are few, else of those that occur in these pairs."""
+        dtype = self.walk.dtype
+        if piece is None:
+            return (np.ones((1, 1), dtype), np.empty((0, 1, 1))), left, right
+        if kinds.count <= MAX_KINDS:
+            key = (what, with_slopes)
+            if key not in self._tables:
+                self._tables[key] = _table(
+                    piece, kinds.values, kinds.values, kinds.count, kinds.count, with_slopes, dtype
+                )
+            return self._tables[key], left, right
+        field = f"{what}_kind"
+        local = []
+        for graphs, arrays in ((rows, left), (columns, right)):
+            codes = kinds.codes
+            used = np.concatenate([np.arange(starts[g], starts[g + 1]) for g in np.unique(graphs)])
+            present, inverse = np.unique(codes[used], return_inverse=True)
+            renumbered = np.zeros(getattr(arrays, field).size, dtype=np.int64)
+            renumbered[used] = inverse
+            local.append((present, arrays._replace(**{field: renumbered})))
+        (first, left), (second, right) = local
+        values = [{name: column[which] for name, column in kinds.values.items()} for which in (first, second)]
+        return _table(piece, *values, first.size, second.size, with_slopes, dtype), left, right
+
+
+def _table(
+    piece: Piece, left: dict, right: dict, rows: int, columns: int, with_slopes: bool, dtype: str
+) -> tuple[FloatArray, FloatArray]:
+    table = np.broadcast_to(piece.table(left, right), (rows, columns)).astype(dtype)
+    if not with_slopes:
+        return table, np.empty((0, 1, 1))
+    slopes = [np.broadcast_to(slope, (rows, columns)) for slope in piece.slopes(left, right)]
+    return table, np.array(slopes, dtype=float).reshape(-1, rows, columns)
+
+
+def _in_order(
+    piece: Piece, gaussian: SquaredExponential | None, by_length: FloatArray, rest: FloatArray
+) -> list[FloatArray]:
+    """Derivatives by the edge parameters in the kernel's own order, the Gaussian put back where it was."""
+    if gaussian is None:
+        return list(rest.T)
+    columns: list[FloatArray] = []
+    used = 0
+    placed = False
+    for part in getattr(piece, "pieces", (piece,)):
+        if part is gaussian and not placed:
+            columns.append(by_length)
+            placed = True
+        else:
+            count = len(part.parameters())
+            columns += list(rest[:, used : used + count].T)
+            used += count
+    return columns

@@ -1,0 +1,286 @@
+"""Compiled loops of the marginalized graph kernel: for each pair of graphs, one linear system over all pairs of nodes.
+
+With weighted degrees ``d``, ``f = sqrt(d d')`` and ``u = p p' / f``, the kernel is ``u' x`` where ``(V^-1 - W) x = f``;
+V holds the node similarities, W the normalised weights of all pairs of edges. The same system is solved with ``u`` on the
+right (its solution is called z), because the two residuals together give the kernel with *quadratic* error:
+``K = u'x + z'r + q'(V^-1 - W)^-1 r`` exactly, r and q being what is left of f and u; in the last term V stands for the
+inverse. A few conjugate-gradient steps then suffice where one system alone would need many. Both solutions are stored side
+by side, so that every memory access serves both.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mislabel.compiled_loops import compiled_for_speed
+from mislabel.kernels.graphs.vector_loops import (
+    CHUNK,
+    advance,
+    bilinear,
+    couple,
+    curvature,
+    gaussian_weights,
+    shifted,
+    turn_search,
+)
+
+#: How much longer walks may add to the first term of K before single precision is not enough.
+_SINGLE_GROWTH = 6.0
+#: Least share of the last term of K that is allowed for as its error.
+_LEAST_SHARE = 0.2
+#: 2 ln 2: lengths are stored so that the Gaussian of a difference t is 2^-t^2.
+_TWO_LOG_TWO = 1.3862943611198906
+
+
+class GraphArrays(NamedTuple):
+    """Many graphs as flat arrays. Edges of one graph are sorted by length; node numbers are within the graph."""
+
+    node_start: np.ndarray  # (graphs + 1) where each graph's nodes begin
+    node_kind: np.ndarray  # row or column of the table of node similarities
+    node_root: np.ndarray  # square root of the weighted degree
+    node_begin: np.ndarray  # starting probability
+    node_ratio: np.ndarray  # starting probability over root
+    edge_start: np.ndarray  # (graphs + 1) where each graph's edges begin
+    edge_left: np.ndarray
+    edge_right: np.ndarray
+    edge_ends: np.ndarray  # twice the left and right node, packed into one integer
+    edge_swapped: np.ndarray  # the same, swapped
+    edge_weight: np.ndarray  # normalised by the roots of both degrees; halved for self-loops
+    edge_length: np.ndarray  # in units in which the Gaussian of a difference t is 2^-t^2
+    edge_kind: np.ndarray  # row or column of the table of edge similarities
+    window_low: np.ndarray  # buckets of length that an edge's partners lie in
+    window_high: np.ndarray
+    positions: np.ndarray  # (graphs, buckets) first edge in each bucket
+
+
+class Similarity(NamedTuple):
+    """Tables of node and edge similarities, by kind, and their derivatives by each hyperparameter."""
+
+    nodes: np.ndarray  # (kinds, kinds)
+    edges: np.ndarray  # (kinds, kinds); not looked at unless `tabled`
+    tabled: bool
+    node_slopes: np.ndarray  # (parameters, kinds, kinds)
+    edge_slopes: np.ndarray
+
+
+@compiled_for_speed
+def _find_windows(left, a, right, b, low, high):
+    """Which edges of graph b lie within reach of each edge of graph a; returns how many pairs there are."""
+    first, last = left.edge_start[a], left.edge_start[a + 1]
+    total = 0
+    for e in range(first, last):
+        start, stop = right.positions[b, left.window_low[e]], right.positions[b, left.window_high[e]]
+        low[e - first], high[e - first] = start, stop
+        total += stop - start
+    return total
+
+
+@compiled_for_speed
+def _fill_weights(left, a, right, b, similarity, low, high, weights, straight, crossed):
+    """W for all pairs of edges within reach, and where in the solutions it acts, in the order of the windows."""
+    first, offset = left.edge_start[a], right.edge_start[b]
+    width = 2 * (right.node_start[b + 1] - right.node_start[b])
+    half = right.edge_ends.itemsize * 4
+    at = 0
+    for e in range(left.edge_start[a + 1] - first):
+        length, weight = left.edge_length[first + e], left.edge_weight[first + e]
+        start, stop = offset + low[e], offset + high[e]
+        rows = right.edge_ends.dtype.type(
+            width * np.int64(left.edge_left[first + e]) + ((width * np.int64(left.edge_right[first + e])) << half)
+        )
+        for k in range(start, stop, CHUNK):
+            # May write past the window: what it writes there is overwritten by the next.
+            here = at + k - start
+            gaussian_weights(weights, here, right.edge_length, right.edge_weight, k, length, weight)
+            shifted(straight, here, right.edge_ends, k, rows)
+            shifted(crossed, here, right.edge_swapped, k, rows)
+        if similarity.tabled:
+            row = similarity.edges[left.edge_kind[first + e]]
+            for k in range(start, stop):
+                weights[at + k - start] *= row[right.edge_kind[k]]
+        at += stop - start
+
+
+@compiled_for_speed
+def _apply_weights(total, weights, straight, crossed, source, target):
+    """``target += W source`` for both solutions at once."""
+    half = np.uint64(straight.itemsize * 4)
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    for k in range(np.uint64(total)):
+        along, across = np.uint64(straight[k]), np.uint64(crossed[k])
+        couple(target, source, weights[k], along & mask, along >> half, across & mask, across >> half)
+
+
+@compiled_for_speed
+def _prepare(left, a, right, b, similarity, node, source):
+    """Node similarities (twice each, once per solution) and the first guesses ``V f`` and ``V u``; returns ``u' V f``."""
+    first, other = left.node_start[a], right.node_start[b]
+    count = right.node_start[b + 1] - other
+    total = 0.0
+    at = 0
+    for i in range(first, left.node_start[a + 1]):
+        row = similarity.nodes[left.node_kind[i]]
+        root, begin, ratio = left.node_root[i], left.node_begin[i], left.node_ratio[i]
+        row_total = root * 0
+        for j in range(other, other + count):
+            value = row[right.node_kind[j]]
+            node[at] = value
+            node[at + 1] = value
+            source[at] = value * (root * right.node_root[j])
+            source[at + 1] = value * (ratio * right.node_ratio[j])
+            row_total += value * right.node_begin[j]
+            at += 2
+        total += np.float64(row_total) * np.float64(begin)
+    for k in range(at, at + 8):
+        node[k] = 0
+        source[k] = 0
+    return total
+
+
+@compiled_for_speed
+def _solve(size, total, weights, straight, crossed, node, vectors, base, tol, linear, max_iter):
+    """Conjugate gradients on both systems; returns the number of steps, or -1 if they were not enough.
+
+    ``vectors`` holds residuals, search directions (before V), directions, their images, and how far the solutions have
+    moved from their first guesses (before V). ``linear`` is the accuracy of the
+    solutions themselves, zero if only their product matters.
+    """
+    residual, search, direction, image, moved = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    count = 2 * size
+    zero = residual.dtype.type(0)
+    for k in range(count + 8):
+        search[k] = moved[k] = zero
+    norm_f, norm_u = advance(moved, residual, search, image, node, zero, zero, count)
+    limit_f, limit_u = norm_f * linear * linear, norm_u * linear * linear
+    ratio_f, ratio_u = zero, zero
+    share = _LEAST_SHARE
+    step = 0
+    while True:
+        error = share * np.sqrt(np.float64(norm_f) * np.float64(norm_u))
+        if error <= tol * base and (linear == 0.0 or (norm_f <= limit_f and norm_u <= limit_u)):
+            return step
+        if step == max_iter:
+            return -1
+        turn_search(search, direction, image, residual, node, ratio_f, ratio_u, count)
+        _apply_weights(total, weights, straight, crossed, direction, image)
+        curve_f, curve_u = curvature(image, search, direction, count)
+        length_f = norm_f / curve_f if curve_f > 0 else zero
+        length_u = norm_u / curve_u if curve_u > 0 else zero
+        new_f, new_u = advance(moved, residual, search, image, node, length_f, length_u, count)
+        ratio_f = new_f / norm_f if norm_f > 0 else zero
+        ratio_u = new_u / norm_u if norm_u > 0 else zero
+        # What the last term of K leaves out is at most rho / (1 - rho) of it, rho being the largest eigenvalue of V W;
+        # how fast the residuals fall tells about its size.
+        slowest = min(np.sqrt(max(ratio_f, ratio_u)), 0.999)
+        share = max(_LEAST_SHARE, 3.0 * slowest / (1.0 - slowest))
+        norm_f, norm_u = new_f, new_u
+        step += 1
+
+
+@compiled_for_speed
+def _complete(size, node, residual, moved, guess, solution):
+    """The solutions themselves: first guess, moves, and one last correction by V."""
+    for k in range(2 * size):
+        solution[k] = guess[k] + node[k] * (moved[k] + residual[k])
+
+
+@compiled_for_speed
+def _slopes(left, a, right, b, similarity, low, high, weights, solution, slopes):
+    """Derivatives of one kernel value, by (edges as a whole, logarithm of the length scale, node and edge parameters)."""
+    other, count = right.node_start[b], right.node_start[b + 1] - right.node_start[b]
+    n_node, n_edge = similarity.node_slopes.shape[0], similarity.edge_slopes.shape[0]
+    slopes[:] = 0.0
+    at = 0
+    for i in range(left.node_start[a], left.node_start[a + 1]):
+        for j in range(other, other + count):
+            kind_i, kind_j = left.node_kind[i], right.node_kind[j]
+            value = np.float64(similarity.nodes[kind_i, kind_j])
+            x, z = np.float64(solution[at]), np.float64(solution[at + 1])
+            f = np.float64(left.node_root[i]) * np.float64(right.node_root[j])
+            slopes[0] += z * (x / value - f)  # z' W x, since W x = V^-1 x - f
+            for parameter in range(n_node):
+                slopes[2 + parameter] += x * z * similarity.node_slopes[parameter, kind_i, kind_j] / (value * value)
+            at += 2
+    first, offset = left.edge_start[a], right.edge_start[b]
+    at = 0
+    for e in range(left.edge_start[a + 1] - first):
+        row_i, row_j = 2 * count * left.edge_left[first + e], 2 * count * left.edge_right[first + e]
+        length, kind = left.edge_length[first + e], left.edge_kind[first + e]
+        for k in range(offset + low[e], offset + high[e]):
+            p, q = 2 * right.edge_left[k], 2 * right.edge_right[k]
+            coupled = solution[row_i + p] * solution[row_j + q + 1] + solution[row_j + q] * solution[row_i + p + 1]
+            coupled += solution[row_i + q] * solution[row_j + p + 1] + solution[row_j + p] * solution[row_i + q + 1]
+            change = np.float64(coupled) * np.float64(weights[at])
+            difference = np.float64(length) - np.float64(right.edge_length[k])
+            slopes[1] += _TWO_LOG_TWO * difference * difference * change
+            if n_edge:
+                value = np.float64(similarity.edges[kind, right.edge_kind[k]])
+                for parameter in range(n_edge):
+                    slope = similarity.edge_slopes[parameter, kind, right.edge_kind[k]]
+                    if value != 0.0:
+                        slopes[2 + n_node + parameter] += change * slope / value
+            at += 1
+
+
+@compiled_for_speed
+def _largest(starts):
+    largest = 0
+    for k in range(starts.shape[0] - 1):
+        largest = max(largest, starts[k + 1] - starts[k])
+    return largest
+
+
+@compiled_for_speed
+def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, steps, slopes, nodal):
+    """Kernel values of the given pairs (graph of ``left``, graph of ``right``).
+
+    ``steps`` receives how many steps each pair took, -1 where they were not enough; ``slopes`` (pairs, parameters) the
+    derivatives, unless it is empty; ``nodal`` the solutions x / f of every pair of nodes, one pair of graphs after the
+    other, unless it is empty.
+    """
+    low = np.empty(_largest(left.edge_start) + 1, np.int64)
+    high = np.empty(low.shape[0], np.int64)
+    most = _largest(left.node_start) * _largest(right.node_start)
+    vectors = np.zeros((7, 2 * most + 64), left.node_root.dtype)
+    weights = np.empty(4096, left.node_root.dtype)
+    straight = np.empty(weights.shape[0], left.edge_ends.dtype)
+    crossed = np.empty(weights.shape[0], left.edge_ends.dtype)
+    residual, moved, node, guess = vectors[0], vectors[4], vectors[5], vectors[6]
+    derived = slopes.shape[0] > 0 or nodal.shape[0] > 0
+    accuracy = linear if derived else 0.0
+    filled = 0
+    for number in range(pairs.shape[0]):
+        a, b = pairs[number, 0], pairs[number, 1]
+        total = _find_windows(left, a, right, b, low, high)
+        if total + CHUNK > weights.shape[0]:
+            weights = np.empty(total + total // 2 + CHUNK, left.node_root.dtype)
+            straight = np.empty(weights.shape[0], left.edge_ends.dtype)
+            crossed = np.empty(weights.shape[0], left.edge_ends.dtype)
+        size = (left.node_start[a + 1] - left.node_start[a]) * (right.node_start[b + 1] - right.node_start[b])
+        _fill_weights(left, a, right, b, similarity, low, high, weights, straight, crossed)
+        base = _prepare(left, a, right, b, similarity, node, guess)
+        for k in range(2 * size + 8):
+            residual[k] = 0
+        _apply_weights(total, weights, straight, crossed, guess, residual)
+        steps[number] = _solve(size, total, weights, straight, crossed, node, vectors, base, tol, accuracy, max_iter)
+        # K = u'x + z'r + q'V r with x = V f + V m, z = V u + V l: base + (V u)'(m + r) + r'V (l + q).
+        values[number] = base + bilinear(guess, moved, residual, node, 2 * size)
+        if derived:
+            solution = vectors[3]
+            _complete(size, node, residual, moved, guess, solution)
+            if slopes.shape[0] > 0:
+                _slopes(left, a, right, b, similarity, low, high, weights, solution, slopes[number])
+            if nodal.shape[0] > 0:
+                at = 0
+                for i in range(left.node_start[a], left.node_start[a + 1]):
+                    for j in range(right.node_start[b], right.node_start[b + 1]):
+                        nodal[filled] = solution[at] / (left.node_root[i] * right.node_root[j])
+                        filled += 1
+                        at += 2
+        if not np.isfinite(values[number]):
+            vectors[:] = 0  # nothing of what went wrong may reach the next pair
+            steps[number] = -1
+        elif weights.itemsize == 4 and values[number] > _SINGLE_GROWTH * base:
+            steps[number] = -1  # rounding errors of the weights have grown as much

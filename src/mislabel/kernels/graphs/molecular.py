@@ -1,0 +1,187 @@
+"""Ready-made kernels: molecules in space, and molecules as bonds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from mislabel.errors import InvalidGraphError, UnitsWarning, unknown_name
+from mislabel.kernels.graphs.gram import PreparedKernel
+from mislabel.kernels.graphs.graph import Graph
+from mislabel.kernels.graphs.marginalized import MarginalizedGraphKernel
+from mislabel.kernels.graphs.molecules import graph_from_atoms
+from mislabel.kernels.graphs.pieces import Bounds, KroneckerDelta, Parameter, SquaredExponential, TensorProduct
+from mislabel.kernels.graphs.wrappers import BlockKernel, Normalized, Power, PreparedNormalized, PreparedPower
+
+#: Kinds of molecular properties.
+PROPERTIES = ("extensive", "intensive")
+#: How far tuning may move the amplitude (the square of the starting probability) from its start.
+_AMPLITUDE_RANGE = 1e4
+
+
+class MolecularKernel(BlockKernel):
+    """Similarity of molecules in three dimensions, for Gaussian processes on their properties.
+
+    Parameters
+    ----------
+    stopping_probability : chance that a walk over the atoms ends at each step.
+    element_prior : similarity of different elements (same ones have 1).
+    edge_length_scale : tolerance of interatomic distances, in Angstrom.
+    starting_probability : the kernel is proportional to its square: the amplitude.
+    property : "extensive" for properties that grow with the molecule (energies, polarizabilities): similarities are not
+        normalised and labels not centred. "intensive" for those that do not (gaps, logarithms): normalised, and raised to
+        ``exponent``.
+    exponent : only for intensive properties.
+    adjacency, zoom : how molecules become graphs, see :meth:`Graph.from_ase`; graphs are taken as they are.
+    tuning_size : hyperparameters are tuned on this many molecules, drawn at random; on all, only the amplitude is.
+    tol, dtype, n_jobs : as in :class:`MarginalizedGraphKernel`.
+    """
+
+    def __init__(
+        self,
+        stopping_probability: float = 0.01,
+        element_prior: float = 0.2,
+        edge_length_scale: float = 0.05,
+        starting_probability: float = 1.0,
+        tol: float = 1e-7,
+        dtype: str = "float32",
+        *,
+        property: str = "extensive",
+        exponent: float = 4.0,
+        adjacency: str = "compactbell4,2",
+        zoom: float = 0.65,
+        stopping_probability_bounds: Bounds = (1e-3, 0.5),
+        element_prior_bounds: Bounds = (1e-2, 0.95),
+        edge_length_scale_bounds: Bounds = (0.01, 0.5),
+        starting_probability_bounds: Bounds = (1e-4, 1e4),
+        tuning_size: int = 300,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.tuning_size = tuning_size
+        self.stopping_probability = stopping_probability
+        self.element_prior = element_prior
+        self.edge_length_scale = edge_length_scale
+        self.starting_probability = starting_probability
+        self.tol = tol
+        self.dtype = dtype
+        self.property = property
+        self.exponent = exponent
+        self.adjacency = adjacency
+        self.zoom = zoom
+        self.stopping_probability_bounds = stopping_probability_bounds
+        self.element_prior_bounds = element_prior_bounds
+        self.edge_length_scale_bounds = edge_length_scale_bounds
+        self.starting_probability_bounds = starting_probability_bounds
+        self.n_jobs = n_jobs
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Starting and stopping probability, element prior, edge length scale."""
+        names = ("starting_probability", "stopping_probability", "element_prior", "edge_length_scale")
+        return tuple(Parameter(name, getattr(self, name), getattr(self, f"{name}_bounds")) for name in names)
+
+    def with_values(self, values: Sequence[float]) -> MolecularKernel:
+        """The same kernel with other hyperparameters."""
+        names = [item.name for item in self.parameters()]
+        return type(self)(**{**self.get_params(deep=False), **dict(zip(names, values, strict=True))})
+
+    @property
+    def centers_labels(self) -> bool:
+        """Whether labels should be centred: not those that are proportional to the size of the molecule."""
+        return self.property == "intensive"
+
+    @property
+    def _slope_columns(self) -> slice | list[int]:  # type: ignore[override]
+        # The intensive form's derivatives are by amplitude p^2 and exponent, then p (none), q, h, l of the inner kernel.
+        return slice(None) if self.property == "extensive" else [0, 3, 4, 5]
+
+    def graphs_of(self, molecules: Sequence[Any]) -> list[Graph]:
+        """Molecules as graphs; a doubtful unit is warned of once."""
+        graphs = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UnitsWarning)
+            for number, molecule in enumerate(molecules):
+                if isinstance(molecule, Graph):
+                    graphs.append(molecule)
+                elif hasattr(molecule, "numbers") and hasattr(molecule, "positions"):
+                    graphs.append(graph_from_atoms(molecule, adjacency=self.adjacency, zoom=self.zoom))
+                else:
+                    raise InvalidGraphError(
+                        f"item {number} is a {type(molecule).__name__}; MolecularKernel compares Graphs or molecules with "
+                        "coordinates (ase.Atoms, mislabel.data.Molecule). For SMILES use Graph.from_smiles and bond_kernel()."
+                    )
+        doubtful = [warning for warning in caught if issubclass(warning.category, UnitsWarning)]
+        for warning in caught:
+            if warning not in doubtful:
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        if doubtful:
+            more = f" ({len(doubtful) - 1} more molecules like it)" if len(doubtful) > 1 else ""
+            warnings.warn(f"{doubtful[0].message}{more}", UnitsWarning, stacklevel=3)
+        return graphs
+
+    def prepared(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> PreparedKernel:
+        """This kernel on these molecules, laid out for evaluation by blocks."""
+        if self.property not in PROPERTIES:
+            raise unknown_name("property", self.property, PROPERTIES)
+        walk = MarginalizedGraphKernel(
+            KroneckerDelta("element", self.element_prior),
+            SquaredExponential("length", self.edge_length_scale),
+            self.stopping_probability,
+            self.starting_probability if self.property == "extensive" else 1.0,
+            tol=self.tol,
+            dtype=self.dtype,
+        )
+        left, right = self.graphs_of(X), None if Y is None else self.graphs_of(Y)
+        inner = walk.prepared(left, right)
+        if self.property == "extensive":
+            return inner
+        sides = (inner, inner) if right is None else (walk.prepared(left), walk.prepared(right))
+        return PreparedPower(PreparedNormalized(inner, *sides), self.exponent, self.starting_probability**2)
+
+    def contracted_gradient(self, X: Any, weights: Any) -> Any:
+        """``sum_ij W_ij dK_ij / dtheta``."""
+        gradient = super().contracted_gradient(X, weights)
+        return self._by_starting(gradient)
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """Similarities of all molecules in X with all in Y (or X)."""
+        if not eval_gradient:
+            return super().__call__(X, Y)
+        matrix, gradient = super().__call__(X, Y, eval_gradient=True)
+        return matrix, self._by_starting(gradient)
+
+    def _by_starting(self, gradient: Any) -> Any:
+        """The amplitude is the square of the starting probability: twice the derivative."""
+        if self.property == "intensive" and self._free[0]:
+            gradient = gradient.copy()
+            gradient[..., 0] *= 2.0
+        return gradient
+
+    def starting_from(self, X: Sequence[Any], label_variance: float) -> MolecularKernel:
+        """The same kernel, its amplitude matched to the labels and bounded around that."""
+        some = X[:: max(1, len(X) // 200)]
+        start = self.starting_probability * np.sqrt(label_variance / float(np.mean(self.diag(some))))
+        reach = np.sqrt(_AMPLITUDE_RANGE)
+        kernel = clone(self).set_params(starting_probability=float(start))
+        if not isinstance(self.starting_probability_bounds, str):
+            kernel.set_params(starting_probability_bounds=(float(start / reach), float(start * reach)))
+        return kernel
+
+    def scaled(self, factor: float) -> MolecularKernel:
+        """This kernel times a number."""
+        return clone(self).set_params(starting_probability=self.starting_probability * float(np.sqrt(factor)))
+
+
+def bond_kernel(exponent: float = 1.0, n_jobs: int | None = None) -> BlockKernel:
+    """A kernel for graphs made from SMILES or RDKit molecules: elements, charges, aromaticity and bond orders, normalised."""
+    nodes = TensorProduct(
+        KroneckerDelta("element", 0.3), KroneckerDelta("aromatic", 0.7), KroneckerDelta("charge", 0.5)
+    )
+    walk = MarginalizedGraphKernel(
+        nodes, KroneckerDelta("order", 0.4), 0.1, starting_probability_bounds="fixed", dtype="float64", n_jobs=n_jobs
+    )
+    normalized = Normalized(walk, n_jobs=n_jobs)
+    return normalized if exponent == 1.0 else Power(normalized, exponent, n_jobs=n_jobs)

@@ -1,0 +1,176 @@
+"""Lists of graphs as the flat arrays that the compiled loops work on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mislabel.errors import InvalidGraphError
+from mislabel.kernels.graphs.graph import Graph
+from mislabel.kernels.graphs.marginalized_loops import GraphArrays
+from mislabel.kernels.graphs.vector_loops import CHUNK
+from mislabel.linalg.contract import IntArray
+
+#: How many length scales apart two lengths may be before their similarity is taken for zero: it is below 4e-6 there in
+#: single precision, below 1e-14 in double.
+REACH = {"float32": 5.0, "float64": 8.0}
+#: Buckets of length per length scale, and at most in all.
+_BUCKETS_PER_SCALE = 4
+_MOST_BUCKETS = 4096
+_SCALE = np.sqrt(0.5 * np.log2(np.e))  # lengths times this over the length scale: the Gaussian becomes 2^-t^2
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """The distinct combinations of some attributes, and which of them each node (or edge) has."""
+
+    values: dict[str, np.ndarray]
+    codes: IntArray
+    count: int
+
+
+def find_kinds(columns: dict[str, np.ndarray], size: int) -> Kinds:
+    """Number the distinct rows of ``columns``; without columns all rows are of one kind."""
+    codes = np.zeros(size, dtype=np.int64)
+    count = 1
+    for values in columns.values():
+        distinct, inverse = np.unique(values, return_inverse=True)
+        combined = codes * len(distinct) + inverse.reshape(-1)
+        kept, codes = np.unique(combined, return_inverse=True)
+        codes, count = codes.reshape(-1), len(kept)
+    first = np.zeros(count, dtype=np.int64)
+    first[codes[::-1]] = np.arange(size)[::-1]
+    return Kinds({name: values[first] for name, values in columns.items()}, codes, count)
+
+
+@dataclass(frozen=True, eq=False)
+class PackedGraphs:
+    """Graphs end to end, before any hyperparameter is applied."""
+
+    node_start: IntArray
+    edge_start: IntArray
+    degree: np.ndarray
+    left: IntArray
+    right: IntArray
+    weight: np.ndarray
+    length: np.ndarray
+    node_kinds: Kinds
+    edge_kinds: Kinds
+
+    @property
+    def size(self) -> int:
+        """Number of graphs."""
+        return self.node_start.size - 1
+
+    @classmethod
+    def pack(
+        cls,
+        graphs: Sequence[Graph],
+        node_attributes: frozenset[str],
+        length: str | None,
+        edge_attributes: frozenset[str],
+    ) -> PackedGraphs:
+        """Lay the graphs out; edges of each graph in ascending order of the attribute ``length``."""
+        node_start = np.concatenate([[0], np.cumsum([graph.n_nodes for graph in graphs])]).astype(np.int64)
+        edge_start = np.concatenate([[0], np.cumsum([graph.n_edges for graph in graphs])]).astype(np.int64)
+        edges = np.concatenate([graph.edges for graph in graphs]) if graphs else np.zeros((0, 2), np.int64)
+        weight = np.concatenate([graph.weights for graph in graphs]) if graphs else np.zeros(0)
+        owner = np.repeat(np.arange(len(graphs)), np.diff(edge_start))
+        lengths = np.zeros(len(edges))
+        if length is not None:
+            lengths = _gather(graphs, "edge", length).astype(float)
+        order = np.lexsort((lengths, owner))
+        left, right = edges[order].T
+        weight, lengths = weight[order], lengths[order]
+        shift = node_start[owner]
+        loop = left == right
+        degree = np.bincount(left + shift, weight, node_start[-1])
+        degree += np.bincount((right + shift)[~loop], weight[~loop], node_start[-1])
+        node_columns = {name: _gather(graphs, "node", name) for name in sorted(node_attributes)}
+        edge_columns = {name: _gather(graphs, "edge", name)[order] for name in sorted(edge_attributes)}
+        return cls(
+            node_start,
+            edge_start,
+            # A node without edges: the walk stops there at once, whatever its degree is said to be.
+            np.where(degree > 0, degree, 1.0),
+            left,
+            right,
+            # Both directions of a self-loop are the same.
+            np.where(loop, 0.5 * weight, weight),
+            lengths,
+            find_kinds(node_columns, int(node_start[-1])),
+            find_kinds(edge_columns, len(edges)),
+        )
+
+    def arrays(self, stopping: float, starting: float, length_scale: float | None, dtype: str) -> GraphArrays:
+        """The arrays of the loops for given stopping and starting probabilities and edge length scale."""
+        root = np.sqrt(self.degree / (1.0 - stopping))
+        owner = np.repeat(np.arange(self.size), np.diff(self.edge_start))
+        shift = self.node_start[owner]
+        weight = self.weight / (root[self.left + shift] * root[self.right + shift])
+        low, high, positions, scaled = self._windows(length_scale, owner, dtype)
+        pad = np.zeros(CHUNK)
+        # Offsets into the solutions of a pair count up to twice the product of both sizes.
+        most = int(np.diff(self.node_start).max(initial=1))
+        ends, half = (np.uint32, 16) if 2 * most * most < 1 << 16 else (np.uint64, 32)
+
+        def padded(values: np.ndarray, kind: object) -> np.ndarray:
+            return np.concatenate([values, pad.astype(values.dtype)]).astype(kind)
+
+        return GraphArrays(
+            node_start=self.node_start,
+            node_kind=self.node_kinds.codes,
+            node_root=root.astype(dtype),
+            node_begin=np.full(root.size, starting, dtype=dtype),
+            node_ratio=(starting / root).astype(dtype),
+            edge_start=self.edge_start,
+            edge_left=padded(self.left, np.uint32),
+            edge_right=padded(self.right, np.uint32),
+            edge_ends=padded(2 * self.left + (2 * self.right << half), ends),
+            edge_swapped=padded(2 * self.right + (2 * self.left << half), ends),
+            edge_weight=padded(weight, dtype),
+            edge_length=padded(scaled, dtype),
+            edge_kind=padded(self.edge_kinds.codes, np.int64),
+            window_low=low,
+            window_high=high,
+            positions=positions,
+        )
+
+    def _windows(
+        self, length_scale: float | None, owner: IntArray, dtype: str
+    ) -> tuple[IntArray, IntArray, IntArray, np.ndarray]:
+        """For every edge the buckets its partners lie in, and for every graph where each bucket begins."""
+        counts = np.diff(self.edge_start)
+        if length_scale is None or not self.length.size:
+            low = np.zeros(self.length.size, np.int64)
+            positions = np.column_stack([np.zeros_like(counts), counts])
+            return low, low + 1, positions, np.zeros(self.length.size)
+        shortest, longest = float(self.length.min()), float(self.length.max())
+        width = max(length_scale / _BUCKETS_PER_SCALE, (longest - shortest) / _MOST_BUCKETS, 1e-300)
+        n_buckets = int((longest - shortest) / width) + 1
+        reach = REACH[dtype] * length_scale
+        bucket = ((self.length - shortest) / width).astype(np.int64)
+        low = np.clip(np.floor((self.length - reach - shortest) / width), 0, n_buckets).astype(np.int64)
+        high = np.clip(np.floor((self.length + reach - shortest) / width) + 1, 0, n_buckets).astype(np.int64)
+        # positions[g, k]: how many edges of graph g lie in buckets below k.
+        filled = np.bincount(owner * n_buckets + bucket, minlength=self.size * n_buckets).reshape(self.size, n_buckets)
+        positions = np.zeros((self.size, n_buckets + 1), dtype=np.int32)
+        np.cumsum(filled, axis=1, out=positions[:, 1:])
+        return low, high, positions, self.length * (_SCALE / length_scale)
+
+
+def _gather(graphs: Sequence[Graph], what: str, name: str) -> np.ndarray:
+    """One attribute of all graphs, end to end."""
+    columns = []
+    for graph in graphs:
+        attributes = graph.nodes if what == "node" else graph.edge_labels
+        if name not in attributes:
+            known = ", ".join(sorted(attributes)) or "none"
+            raise InvalidGraphError(f"{graph.name} has no {what} attribute {name!r} (it has: {known}).")
+        columns.append(attributes[name])
+    joined = np.concatenate(columns) if columns else np.zeros(0)
+    if joined.dtype.kind == "O":
+        joined = joined.astype(str)
+    return joined

@@ -1,0 +1,279 @@
+"""Short-vector operations that the compiler does not find by itself: numba intrinsics in plain LLVM, for any processor.
+
+Solutions are stored two by two (right-hand sides side by side), so that one load brings both.
+"""
+
+from __future__ import annotations
+
+import math
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+#: Numbers handled at once by the loops over solutions: 32 bytes.
+LANES = {"float32": 8, "float64": 4}
+#: Pairs of edges handled at once: most windows are no longer than this.
+CHUNK = 8
+#: Terms of the power series of 2^-f, |f| <= 1/2, that leave an error below the rounding.
+_TERMS = {"float32": 8, "float64": 14}
+_CONTRACT = ("contract",)
+
+
+def _data(context, builder, kind, array):
+    return context.make_array(kind)(context, builder, array).data
+
+
+def _load(builder, data, offset, vector, bytes_):
+    pointer = builder.bitcast(builder.gep(data, [offset]), vector.as_pointer())
+    return builder.load(pointer, align=bytes_)
+
+
+def _store(builder, value, data, offset, bytes_):
+    pointer = builder.bitcast(builder.gep(data, [offset]), value.type.as_pointer())
+    builder.store(value, pointer, align=bytes_)
+
+
+def _splat(builder, scalar, lanes):
+    vector = ir.VectorType(scalar.type, lanes)
+    single = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+    return builder.shuffle_vector(single, single, mask)
+
+
+@intrinsic
+def couple(typing, target, source, weight, ii, jj, ij, ji):
+    """Add ``weight`` times source[jj], [ii], [ji], [ij] to target[ii], [jj], [ij], [ji]; two lanes each.
+
+    The offsets count numbers, not pairs. Later updates see earlier ones, so offsets may coincide.
+    """
+    signature = types.void(target, source, weight, ii, jj, ij, ji)
+
+    def codegen(context, builder, signature, arguments):
+        target_kind, source_kind = signature.args[:2]
+        target, source, weight, *offsets = arguments
+        target, source = _data(context, builder, target_kind, target), _data(context, builder, source_kind, source)
+        vector = ir.VectorType(weight.type, 2)
+        bytes_ = context.get_abi_sizeof(weight.type)
+        weights = _splat(builder, weight, 2)
+        ii, jj, ij, ji = offsets
+        for to, at in ((ii, jj), (jj, ii), (ij, ji), (ji, ij)):
+            moved = builder.fmul(weights, _load(builder, source, at, vector, bytes_), flags=_CONTRACT)
+            total = builder.fadd(_load(builder, target, to, vector, bytes_), moved, flags=_CONTRACT)
+            _store(builder, total, target, to, bytes_)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def gaussian_weights(typing, out, at, lengths, weights, first, length, weight):
+    """``out[at:] = weight * weights[first:] * 2^-(length - lengths[first:])^2`` for one chunk of entries."""
+    signature = types.void(out, at, lengths, weights, first, length, weight)
+
+    def codegen(context, builder, signature, arguments):
+        out, at, lengths, weights, first, length, weight = arguments
+        kinds = signature.args
+        out = _data(context, builder, kinds[0], out)
+        lengths = _data(context, builder, kinds[2], lengths)
+        weights = _data(context, builder, kinds[3], weights)
+        name = str(kinds[0].dtype)
+        lanes, scalar = CHUNK, weight.type
+        bytes_ = context.get_abi_sizeof(scalar)
+        vector = ir.VectorType(scalar, lanes)
+
+        def constant(value):
+            return ir.Constant(vector, [float(value)] * lanes)
+
+        difference = builder.fsub(_splat(builder, length, lanes), _load(builder, lengths, first, vector, bytes_))
+        exponent = builder.fmul(difference, difference)
+        # 2^-x = 2^-k 2^-f with k the nearest integer; beyond the range of the exponent the result is zero anyway.
+        exponent = builder.select(builder.fcmp_ordered("<", exponent, constant(120.0)), exponent, constant(120.0))
+        integers = ir.VectorType(ir.IntType(32), lanes)
+        whole = builder.fptosi(builder.fadd(exponent, constant(0.5)), integers)
+        fraction = builder.fsub(exponent, builder.sitofp(whole, vector))
+        series = constant((-math.log(2.0)) ** _TERMS[name] / math.factorial(_TERMS[name]))
+        for power in range(_TERMS[name] - 1, -1, -1):
+            product = builder.fmul(series, fraction, flags=_CONTRACT)
+            series = builder.fadd(product, constant((-math.log(2.0)) ** power / math.factorial(power)), flags=_CONTRACT)
+        if name == "float32":
+            bias, shift, bits = 127, 23, integers
+        else:
+            bias, shift, bits = 1023, 52, ir.VectorType(ir.IntType(64), lanes)
+            whole = builder.sext(whole, bits)
+        biased = builder.sub(ir.Constant(bits, [bias] * lanes), whole)
+        power = builder.bitcast(builder.shl(biased, ir.Constant(bits, [shift] * lanes)), vector)
+        factor = builder.fmul(_splat(builder, weight, lanes), _load(builder, weights, first, vector, bytes_))
+        _store(builder, builder.fmul(builder.fmul(series, power), factor), out, at, bytes_)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def shifted(typing, out, at, table, first, shift):
+    """``out[at:] = table[first:] + shift`` for one chunk of entries."""
+    signature = types.void(out, at, table, first, shift)
+
+    def codegen(context, builder, signature, arguments):
+        out, at, table, first, shift = arguments
+        kinds = signature.args
+        out, table = _data(context, builder, kinds[0], out), _data(context, builder, kinds[2], table)
+        bytes_ = context.get_abi_sizeof(shift.type)
+        loaded = _load(builder, table, first, ir.VectorType(shift.type, CHUNK), bytes_)
+        _store(builder, builder.add(loaded, _splat(builder, shift, CHUNK)), out, at, bytes_)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _sweep_vectors(context, builder, count, name, body, n_sums, sum_type=None):
+    """Run ``body(offset, sums)`` for every vector's worth of ``count`` numbers; returns the sums by solution."""
+    lanes = LANES[name]
+    scalar = ir.FloatType() if name == "float32" else ir.DoubleType()
+    vector = ir.VectorType(scalar, lanes)
+    zero = ir.Constant(sum_type or vector, [0.0] * lanes)
+    sums = [cgutils.alloca_once_value(builder, zero) for _ in range(n_sums)]
+    step = ir.Constant(count.type, lanes)
+    rounds = builder.udiv(builder.add(count, ir.Constant(count.type, lanes - 1)), step)
+    with cgutils.for_range(builder, rounds) as loop:
+        added = body(builder.mul(loop.index, step), vector)
+        for total, value in zip(sums, added, strict=True):
+            builder.store(builder.fadd(builder.load(total), value, flags=_CONTRACT), total)
+    results = []
+    for total in sums:
+        value = builder.load(total)
+        for solution in (0, 1):
+            lanes_of = [
+                builder.extract_element(value, ir.Constant(ir.IntType(32), k)) for k in range(solution, lanes, 2)
+            ]
+            result = lanes_of[0]
+            for lane in lanes_of[1:]:
+                result = builder.fadd(result, lane)
+            results.append(result)
+    return results
+
+
+def _alternating(builder, first, second, lanes):
+    """A vector of two numbers in turn."""
+    vector = ir.Constant(ir.VectorType(first.type, lanes), ir.Undefined)
+    for k in range(lanes):
+        vector = builder.insert_element(vector, second if k % 2 else first, ir.Constant(ir.IntType(32), k))
+    return vector
+
+
+@intrinsic
+def turn_search(typing, search, direction, image, residual, node, ratio_f, ratio_u, count):
+    """``search = residual + ratio search``, ``direction = node search``, ``image = 0``."""
+    signature = types.void(search, direction, image, residual, node, ratio_f, ratio_u, count)
+
+    def codegen(context, builder, signature, arguments):
+        name = str(signature.args[0].dtype)
+        arrays = [
+            _data(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:5], strict=False)
+        ]
+        search, direction, image, residual, node = arrays
+        bytes_ = context.get_abi_sizeof(arguments[5].type)
+        ratios = _alternating(builder, arguments[5], arguments[6], LANES[name])
+
+        def body(offset, vector):
+            old = _load(builder, search, offset, vector, bytes_)
+            scaled = builder.fmul(ratios, old, flags=_CONTRACT)
+            new = builder.fadd(_load(builder, residual, offset, vector, bytes_), scaled, flags=_CONTRACT)
+            _store(builder, new, search, offset, bytes_)
+            _store(builder, builder.fmul(new, _load(builder, node, offset, vector, bytes_)), direction, offset, bytes_)
+            _store(builder, ir.Constant(vector, [0.0] * LANES[name]), image, offset, bytes_)
+            return []
+
+        _sweep_vectors(context, builder, arguments[7], name, body, 0)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def curvature(typing, image, search, direction, count):
+    """``image = search - image``; returns ``direction' image`` of both solutions."""
+    signature = types.UniTuple(image.dtype, 2)(image, search, direction, count)
+
+    def codegen(context, builder, signature, arguments):
+        name = str(signature.args[0].dtype)
+        arrays = [
+            _data(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:3], strict=False)
+        ]
+        image, search, direction = arrays
+        bytes_ = LANES["float32"] * 4 // LANES[name]
+
+        def body(offset, vector):
+            old = _load(builder, image, offset, vector, bytes_)
+            new = builder.fsub(_load(builder, search, offset, vector, bytes_), old)
+            _store(builder, new, image, offset, bytes_)
+            return [builder.fmul(new, _load(builder, direction, offset, vector, bytes_), flags=_CONTRACT)]
+
+        sums = _sweep_vectors(context, builder, arguments[3], name, body, 1)
+        return context.make_tuple(builder, signature.return_type, sums)
+
+    return signature, codegen
+
+
+@intrinsic
+def advance(typing, moved, residual, search, image, node, length_f, length_u, count):
+    """``moved += length search``, ``residual -= length image``; returns ``residual' V residual`` of both solutions."""
+    signature = types.UniTuple(moved.dtype, 2)(moved, residual, search, image, node, length_f, length_u, count)
+
+    def codegen(context, builder, signature, arguments):
+        name = str(signature.args[0].dtype)
+        arrays = [
+            _data(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:5], strict=False)
+        ]
+        moved, residual, search, image, node = arrays
+        bytes_ = context.get_abi_sizeof(arguments[5].type)
+        lengths = _alternating(builder, arguments[5], arguments[6], LANES[name])
+
+        def body(offset, vector):
+            way = builder.fmul(lengths, _load(builder, search, offset, vector, bytes_), flags=_CONTRACT)
+            far = builder.fadd(_load(builder, moved, offset, vector, bytes_), way, flags=_CONTRACT)
+            _store(builder, far, moved, offset, bytes_)
+            back = builder.fmul(lengths, _load(builder, image, offset, vector, bytes_), flags=_CONTRACT)
+            left = builder.fsub(_load(builder, residual, offset, vector, bytes_), back, flags=_CONTRACT)
+            _store(builder, left, residual, offset, bytes_)
+            squared = builder.fmul(left, left)
+            return [builder.fmul(squared, _load(builder, node, offset, vector, bytes_), flags=_CONTRACT)]
+
+        sums = _sweep_vectors(context, builder, arguments[7], name, body, 1)
+        return context.make_tuple(builder, signature.return_type, sums)
+
+    return signature, codegen
+
+
+@intrinsic
+def bilinear(typing, guess, moved, residual, node, count):
+    """``sum guess_u (moved_f + residual_f) + V residual_f (moved_u + residual_u)``, summed in double."""
+    signature = types.float64(guess, moved, residual, node, count)
+
+    def codegen(context, builder, signature, arguments):
+        name = str(signature.args[0].dtype)
+        lanes = LANES[name]
+        arrays = [
+            _data(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:4], strict=False)
+        ]
+        guess, moved, residual, node = arrays
+        bytes_ = LANES["float32"] * 4 // lanes
+        integer = ir.IntType(32)
+        swap = ir.Constant(ir.VectorType(integer, lanes), [k ^ 1 for k in range(lanes)])
+        blend = ir.Constant(ir.VectorType(integer, lanes), [k if k % 2 == 0 else lanes + k for k in range(lanes)])
+        wide = ir.VectorType(ir.DoubleType(), lanes)
+
+        def body(offset, vector):
+            left = _load(builder, residual, offset, vector, bytes_)
+            reached = builder.fadd(_load(builder, moved, offset, vector, bytes_), left)
+            gained = builder.fmul(left, _load(builder, node, offset, vector, bytes_))
+            factor = builder.shuffle_vector(gained, _load(builder, guess, offset, vector, bytes_), blend)
+            product = builder.fmul(factor, builder.shuffle_vector(reached, reached, swap))
+            return [product if name == "float64" else builder.fpext(product, wide)]
+
+        first, second = _sweep_vectors(context, builder, arguments[4], name, body, 1, wide)
+        return builder.fadd(first, second)
+
+    return signature, codegen

@@ -1,0 +1,183 @@
+"""Normalised and exponentiated kernels, with correct derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mislabel.errors import InvalidParameterError
+from mislabel.kernels.graphs.gram import PreparedKernel, contract_in_blocks, gradient_in_blocks, gram_in_memory
+from mislabel.kernels.graphs.marginalized import ParametricKernel
+from mislabel.kernels.graphs.pieces import Bounds, Parameter
+from mislabel.linalg.contract import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedNormalized:
+    """``K_ij / sqrt(K_ii K_jj)``; the diagonals are computed once."""
+
+    inner: PreparedKernel
+    left: PreparedKernel
+    right: PreparedKernel
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.inner.shape
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether rows and columns are the same graphs."""
+        return self.inner.symmetric
+
+    def values(self, pairs: IntArray) -> FloatArray:
+        """Normalised values; exactly one on the diagonal."""
+        roots = np.sqrt(self._diagonals[0][pairs[:, 0]] * self._diagonals[1][pairs[:, 1]])
+        return _exact_diagonal(self, pairs, self.inner.values(pairs) / roots)
+
+    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+        """By the quotient rule, on logarithms."""
+        values, slopes = self.inner.values_and_slopes(pairs)
+        (left, left_slopes), (right, right_slopes) = self._sloped_diagonals
+        i, j = pairs.T
+        relative = slopes / values[:, None] - 0.5 * (left_slopes[i] / left[i, None] + right_slopes[j] / right[j, None])
+        normalized = _exact_diagonal(self, pairs, values / np.sqrt(left[i] * right[j]))
+        return normalized, normalized[:, None] * relative
+
+    @property
+    def _diagonals(self) -> tuple[FloatArray, FloatArray]:
+        if "diagonals" not in self.__dict__:
+            left = self.left.values(_same(self.left.shape[0]))
+            right = left if self.right is self.left else self.right.values(_same(self.right.shape[0]))
+            self.__dict__["diagonals"] = (left, right)
+        return self.__dict__["diagonals"]  # type: ignore[no-any-return]
+
+    @property
+    def _sloped_diagonals(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        if "sloped" not in self.__dict__:
+            left = self.left.values_and_slopes(_same(self.left.shape[0]))
+            right = left if self.right is self.left else self.right.values_and_slopes(_same(self.right.shape[0]))
+            self.__dict__["sloped"] = (left, right)
+        return self.__dict__["sloped"]  # type: ignore[no-any-return]
+
+
+def _exact_diagonal(prepared: PreparedNormalized, pairs: IntArray, values: FloatArray) -> FloatArray:
+    return np.where(pairs[:, 0] == pairs[:, 1], 1.0, values) if prepared.symmetric else values
+
+
+def _same(size: int) -> IntArray:
+    return np.repeat(np.arange(size)[:, None], 2, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedPower:
+    """``amplitude K^exponent``, with derivatives by the logarithms of amplitude and exponent in front."""
+
+    inner: PreparedKernel
+    exponent: float
+    amplitude: float = 1.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.inner.shape
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether rows and columns are the same graphs."""
+        return self.inner.symmetric
+
+    def values(self, pairs: IntArray) -> FloatArray:
+        """Powers of the values."""
+        return np.asarray(self.amplitude * self.inner.values(pairs) ** self.exponent)
+
+    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Derivatives by the logarithms of amplitude, exponent, and the inner hyperparameters."""
+        values, slopes = self.inner.values_and_slopes(pairs)
+        powers = self.amplitude * values**self.exponent
+        by_exponent = powers * self.exponent * np.log(values)
+        inner = self.exponent * (powers / values)[:, None] * slopes
+        return powers, np.column_stack([powers, by_exponent, inner])
+
+
+class BlockKernel(ParametricKernel):
+    """A kernel given by its :meth:`prepared` form and parameters alone."""
+
+    n_jobs: int | None = None
+    #: Columns of the prepared form's derivatives that are this kernel's parameters, in order.
+    _slope_columns: slice | list[int] = slice(None)
+
+    def prepared(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> PreparedKernel:
+        """This kernel on these graphs, laid out for evaluation by blocks."""
+        raise NotImplementedError
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """Similarities of all graphs in X with all in Y (or X)."""
+        if not eval_gradient:
+            return gram_in_memory(self.prepared(X, Y), n_jobs=self.n_jobs)
+        if Y is not None:
+            raise InvalidParameterError("the gradient can only be evaluated for Y=None.")
+        matrix, gradient = gradient_in_blocks(self.prepared(X), self.n_jobs)
+        return matrix, gradient[:, :, self._slope_columns][:, :, self._free]
+
+    def diag(self, X: Any) -> FloatArray:
+        """Similarity of every graph with itself."""
+        return self.prepared(X).values(_same(len(X)))
+
+    def contracted_gradient(self, X: Any, weights: FloatArray) -> FloatArray:
+        """``sum_ij W_ij dK_ij / dtheta`` without storing the derivatives."""
+        return contract_in_blocks(self.prepared(X), weights, self.n_jobs)[self._slope_columns][self._free]
+
+
+class Normalized(BlockKernel):
+    """``k(x, y) / sqrt(k(x, x) k(y, y))``: for properties that do not grow with the size of the graph."""
+
+    def __init__(self, kernel: Any, n_jobs: int | None = None) -> None:
+        self.kernel = kernel
+        self.n_jobs = n_jobs
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Those of the inner kernel."""
+        return self.kernel.parameters()
+
+    def with_values(self, values: Sequence[float]) -> Normalized:
+        """The same with other hyperparameters."""
+        return Normalized(self.kernel.with_values(values), self.n_jobs)
+
+    def prepared(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> PreparedKernel:
+        """Inner kernel and diagonals."""
+        inner = self.kernel.prepared(X, Y)
+        if Y is None:
+            return PreparedNormalized(inner, inner, inner)
+        return PreparedNormalized(inner, self.kernel.prepared(X), self.kernel.prepared(Y))
+
+
+class Power(BlockKernel):
+    """``k(x, y)^exponent``: a sharper notion of similarity. Any positive exponent of a *normalised* kernel is usual."""
+
+    _slope_columns = slice(1, None)
+
+    def __init__(
+        self, kernel: Any, exponent: float = 2.0, exponent_bounds: Bounds = "fixed", n_jobs: int | None = None
+    ) -> None:
+        self.kernel = kernel
+        self.exponent = exponent
+        self.exponent_bounds = exponent_bounds
+        self.n_jobs = n_jobs
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The exponent, then those of the inner kernel."""
+        return (Parameter("exponent", self.exponent, self.exponent_bounds), *self.kernel.parameters())
+
+    def with_values(self, values: Sequence[float]) -> Power:
+        """The same with other hyperparameters."""
+        return Power(self.kernel.with_values(values[1:]), values[0], self.exponent_bounds, self.n_jobs)
+
+    def prepared(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> PreparedKernel:
+        """Powers of the inner kernel."""
+        if not self.exponent > 0:
+            raise InvalidParameterError(f"exponent must be positive, got {self.exponent!r}.")
+        return PreparedPower(self.kernel.prepared(X, Y), self.exponent)
