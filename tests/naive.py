@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 
-def random_covariance(rng, size, dimensions=2, length=0.4):
+def randotocovariance(rng, size, dimensions=2, length=0.4):
     points = rng.uniform(size=(size, dimensions))
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     return np.exp(-0.5 * (distances / length) ** 2)
 
 
-def random_problem(rng, size, rate=0.3, level=1.0, clean_noise=0.02):
+def randotoproblem(rng, size, rate=0.3, level=1.0, clean_noise=0.02):
     """Kernel matrix, labels, which are wrong, and the clean labels."""
-    matrix = random_covariance(rng, size)
+    matrix = randotocovariance(rng, size)
     clean = np.linalg.cholesky(matrix + 1e-8 * np.eye(size)) @ rng.standard_normal(size)
     labels = clean + clean_noise * clean.std() * rng.standard_normal(size)
     wrong = np.zeros(size, dtype=bool)
@@ -64,3 +64,46 @@ def finite_difference(function, point, step=1e-6):
         down[i] -= step
         slopes[i] = (function(up) - function(down)) / (2 * step)
     return slopes
+
+
+def directed_edges(graph):
+    """Every direction of every edge: (from, to, weight, edge number); a self-loop has one."""
+    rows = []
+    for number, ((i, j), weight) in enumerate(zip(graph.edges, graph.weights, strict=True)):
+        rows.append((i, j, weight, number))
+        if i != j:
+            rows.append((j, i, weight, number))
+    return rows
+
+
+def marginalized_kernel(first, second, node_similarity, edge_similarity, stopping, starting=1.0):
+    """The definition, by a dense solve: (D V^-1 - (w x w') o E) x = D 1, K = sum p p' x. Returns K and x."""
+    n, m = first.n_nodes, second.n_nodes
+    degrees = []
+    for graph in (first, second):
+        degree = np.zeros(graph.n_nodes)
+        for i, _, weight, _ in directed_edges(graph):
+            degree[i] += weight
+        degrees.append(np.where(degree > 0, degree, 1.0) / (1.0 - stopping))
+    product = np.outer(*degrees)
+    system = np.zeros((n, m, n, m))
+    for i in range(n):
+        for k in range(m):
+            system[i, k, i, k] += product[i, k] / node_similarity(i, k)
+    for i, j, weight, e in directed_edges(first):
+        for k, to, other, f in directed_edges(second):
+            system[i, k, j, to] -= weight * other * edge_similarity(e, f)
+    solution = np.linalg.solve(system.reshape(n * m, n * m), product.ravel()).reshape(n, m)
+    return starting**2 * solution.sum(), solution
+
+
+def molecular_kernel(first, second, stopping=0.01, prior=0.2, length=0.05, starting=1.0):
+    """:func:`marginalized_kernel` with elements and distances."""
+
+    def nodes(i, k):
+        return 1.0 if first.nodes["element"][i] == second.nodes["element"][k] else prior
+
+    def edges(e, f):
+        return np.exp(-((first.edge_labels["length"][e] - second.edge_labels["length"][f]) ** 2) / (2 * length**2))
+
+    return marginalized_kernel(first, second, nodes, edges, stopping, starting)

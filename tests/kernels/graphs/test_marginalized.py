@@ -1,0 +1,271 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from mislabel.errors import InvalidGraphError, InvalidParameterError
+from mislabel.kernels import (
+    Constant,
+    Graph,
+    KroneckerDelta,
+    MarginalizedGraphKernel,
+    MolecularKernel,
+    Normalized,
+    Power,
+    RationalQuadratic,
+    SquaredExponential,
+    TensorProduct,
+    WeightedSum,
+)
+from tests import naive
+
+ase_build = pytest.importorskip("ase.build", reason="ASE is not installed")
+
+EXACT = {"dtype": "float64", "tol": 1e-12}
+KNOWN = {
+    ("CH4", "CH4"): 43.42053978,
+    ("H2O", "H2O"): 15.0936018,
+    ("NH3", "NH3"): 25.68252196,
+    ("C6H6", "C6H6"): 107.69392702,
+    ("CH4", "H2O"): 9.43357821,
+    ("CH4", "C6H6"): 39.76554075,
+    ("H2O", "NH3"): 7.89834977,
+    ("H2", "H2"): 201.00502513,
+}
+
+
+def tent(name):
+    return Graph.from_ase(ase_build.molecule(name), adjacency="tent1", zoom=1.0)
+
+
+def random_graph(seed, most=7, loops=True):
+    """A labelled graph with everything odd: isolated nodes, parts that are not connected, self-loops."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, most + 1))
+    pairs = [(i, j) for i in range(size) for j in range(i, size) if (i != j or loops) and rng.random() < 0.5]
+    count = len(pairs)
+    return Graph(
+        size,
+        np.array(pairs).reshape(-1, 2),
+        rng.uniform(0.1, 1.0, count),
+        {"element": rng.integers(1, 4, size), "charge": rng.normal(size=size)},
+        {"length": rng.uniform(0.9, 1.5, count), "order": rng.integers(1, 3, count)},
+    )
+
+
+@pytest.mark.parametrize("pair", KNOWN, ids="-".join)
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-6)])
+def test_published_values(pair, dtype, tolerance):
+    kernel = MolecularKernel(0.01, 0.2, 0.05, 1.0, tol=1e-11 if dtype == "float64" else 1e-7, dtype=dtype)
+    value = kernel([tent(pair[0])], [tent(pair[1])])[0, 0]
+    assert value == pytest.approx(KNOWN[pair], rel=tolerance)
+
+
+def test_published_derivatives():
+    kernel = MolecularKernel(0.01, 0.2, 0.05, 1.0, **EXACT)
+    _, gradient = kernel([tent("H2O"), tent("NH3")], eval_gradient=True)
+    by_parameter = gradient[0, 1] / np.exp(kernel.theta)
+    np.testing.assert_allclose(by_parameter, [15.79669953, -1.75619977, 8.95151120, 29.64658686], rtol=1e-7)
+
+
+def test_all_alike_gives_the_product_of_sizes():
+    kernel = MarginalizedGraphKernel(None, None, 0.07, **EXACT)
+    first, second = random_graph(3, loops=False), tent("C6H6")
+    connected = Graph(3, [(0, 1), (1, 2)], [0.2, 1.7])
+    assert kernel([connected], [second])[0, 0] == pytest.approx(3 * 12 / (0.07 * 1.93), rel=1e-9)
+    assert first.n_nodes > 0
+
+
+def test_diatomics_in_closed_form():
+    stopping, prior, length = 0.1, 0.3, 0.2
+    pair = Graph(2, [(0, 1)], [0.7], {"element": [1, 2]}, {"length": [1.0]})
+    other = Graph(2, [(0, 1)], [0.4], {"element": [1, 2]}, {"length": [1.15]})
+    kernel = MolecularKernel(stopping, prior, length, **EXACT)
+    s, e = (1 - stopping) ** 2, np.exp(-(0.15**2) / (2 * length**2))
+    expected = 2 / (1 - e * s) + 2 * prior / (1 - prior * e * s)
+    assert kernel([pair], [other])[0, 0] == pytest.approx(expected, rel=1e-10)
+
+
+def test_isolated_nodes_count_with_their_own_similarity():
+    lone = Graph(1, [], None, {"element": [6]}, {"length": []})
+    two = Graph(2, [], None, {"element": [6, 8]}, {"length": []})
+    assert MolecularKernel(**EXACT)([lone], [two])[0, 0] == pytest.approx(1.2, rel=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.02, 0.5), st.floats(0.05, 0.9), st.floats(0.02, 0.5))
+def test_equals_the_dense_definition(seed, stopping, prior, length):
+    first, second = random_graph(seed), random_graph(seed + 1)
+    expected, nodal = naive.molecular_kernel(first, second, stopping, prior, length, 1.3)
+    for dtype, tol, tolerance in (("float64", 1e-13, 1e-10), ("float32", 1e-7, 1e-6)):
+        kernel = MolecularKernel(stopping, prior, length, 1.3, tol=tol, dtype=dtype)
+        assert kernel([first], [second])[0, 0] == pytest.approx(expected, rel=tolerance)
+    walk = MarginalizedGraphKernel(
+        KroneckerDelta("element", prior), SquaredExponential("length", length), stopping, **EXACT
+    )
+    np.testing.assert_allclose(walk([first], [second], nodal=True), nodal, rtol=1e-9)
+
+
+COMPOSED = {
+    "delta": (KroneckerDelta("element", 0.3), KroneckerDelta("order", 0.4)),
+    "constant": (Constant(0.8, (0.1, 0.9)), Constant(0.7, (0.1, 0.9))),
+    "product": (
+        TensorProduct(KroneckerDelta("element", 0.3), SquaredExponential("charge", 0.8)),
+        TensorProduct(KroneckerDelta("order", 0.4), SquaredExponential("length", 0.1)),
+    ),
+    "rational": (
+        RationalQuadratic("charge", 0.9, 1.5),
+        RationalQuadratic("length", 0.2, 0.7) * KroneckerDelta("order", 0.5),
+    ),
+    "sum": (
+        WeightedSum((0.3, KroneckerDelta("element", 0.2)), (0.6, SquaredExponential("charge", 0.5))),
+        WeightedSum((0.4, SquaredExponential("length", 0.2)), (0.5, KroneckerDelta("order", 0.5))),
+    ),
+    "two gaussians": (
+        SquaredExponential("charge", 0.7),
+        SquaredExponential("length", 0.2) * SquaredExponential("order", 1.2),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_composed_kernels_equal_the_dense_definition(name):
+    nodes, edges = COMPOSED[name]
+    graphs = [random_graph(seed) for seed in range(20, 26)]
+    kernel = MarginalizedGraphKernel(nodes, edges, 0.15, 0.7, **EXACT)
+    matrix = kernel(graphs)
+    for i, first in enumerate(graphs):
+        for j, second in enumerate(graphs):
+            node_table = nodes.table(first.nodes, second.nodes)
+            edge_table = edges.table(first.edge_labels, second.edge_labels)
+            node_table = np.broadcast_to(node_table, (first.n_nodes, second.n_nodes))
+            edge_table = np.broadcast_to(edge_table, (first.n_edges, second.n_edges))
+            expected, _ = naive.marginalized_kernel(
+                first, second, lambda a, b, t=node_table: t[a, b], lambda a, b, t=edge_table: t[a, b], 0.15, 0.7
+            )
+            assert matrix[i, j] == pytest.approx(expected, rel=1e-9)
+
+
+def kernels_with_derivatives():
+    for name, (nodes, edges) in COMPOSED.items():
+        yield pytest.param(MarginalizedGraphKernel(nodes, edges, 0.15, 0.7, **EXACT), id=name)
+    walk = MarginalizedGraphKernel(*COMPOSED["product"], 0.15, 0.7, **EXACT)
+    yield pytest.param(Normalized(walk), id="normalized")
+    yield pytest.param(Power(Normalized(walk), 3.0, (0.5, 8.0)), id="power")
+    yield pytest.param(MolecularKernel(0.1, 0.4, 0.2, 1.3, **EXACT), id="extensive")
+    yield pytest.param(MolecularKernel(0.1, 0.4, 0.2, 1.3, property="intensive", **EXACT), id="intensive")
+    yield pytest.param(
+        MolecularKernel(0.1, 0.4, 0.2, 1.3, element_prior_bounds="fixed", property="intensive", **EXACT),
+        id="partly fixed",
+    )
+
+
+@pytest.mark.parametrize("kernel", list(kernels_with_derivatives()))
+def test_derivatives_equal_finite_differences(kernel, rng):
+    graphs = [random_graph(seed) for seed in (31, 32, 33, 34)]
+    weights = rng.normal(size=(4, 4))
+    weights += weights.T
+    matrix, gradient = kernel(graphs, eval_gradient=True)
+    np.testing.assert_allclose(matrix, kernel(graphs), rtol=1e-9)
+    assert gradient.shape == (4, 4, kernel.n_dims)
+    for k in range(kernel.n_dims):
+        step = 1e-5 * np.eye(kernel.n_dims)[k]
+        up, down = kernel.clone_with_theta(kernel.theta + step), kernel.clone_with_theta(kernel.theta - step)
+        expected = (up(graphs) - down(graphs)) / 2e-5
+        np.testing.assert_allclose(gradient[:, :, k], expected, rtol=1e-5, atol=1e-6 * np.abs(matrix).max())
+    contracted = kernel.contracted_gradient(graphs, weights)
+    np.testing.assert_allclose(contracted, np.einsum("ij,ijk->k", weights, gradient), rtol=1e-9, atol=1e-9)
+
+
+def test_single_precision_derivatives():
+    graphs = [tent(name) for name in ("CH4", "H2O", "NH3", "C6H6", "CH3OH")]
+    _, exact = MolecularKernel(**EXACT)(graphs, eval_gradient=True)
+    _, single = MolecularKernel()(graphs, eval_gradient=True)
+    np.testing.assert_allclose(single, exact, rtol=2e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("property", ["extensive", "intensive"])
+def test_symmetric_and_positive_semidefinite(property):
+    graphs = [tent(name) for name in ("CH4", "H2O", "NH3", "C6H6", "H2", "CH3OH", "C2H6", "CO2", "HCN")]
+    matrix = MolecularKernel(property=property)(graphs)
+    np.testing.assert_array_equal(matrix, matrix.T)
+    assert np.linalg.eigvalsh(matrix).min() > -1e-6 * matrix.diagonal().mean()
+    np.testing.assert_allclose(matrix, MolecularKernel(property=property)(graphs, graphs), rtol=1e-7)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_order_of_nodes_and_edges_does_not_matter(seed):
+    graph, other = random_graph(seed), random_graph(seed + 7)
+    rng = np.random.default_rng(seed)
+    nodes, edges = rng.permutation(graph.n_nodes), rng.permutation(graph.n_edges)
+    place = np.argsort(nodes)
+    shuffled = Graph(
+        graph.n_nodes,
+        place[graph.edges][edges][:, ::-1],
+        graph.weights[edges],
+        {name: values[nodes] for name, values in graph.nodes.items()},
+        {name: values[edges] for name, values in graph.edge_labels.items()},
+    )
+    kernel = MolecularKernel(0.1, **EXACT)
+    assert kernel([shuffled], [other])[0, 0] == pytest.approx(kernel([graph], [other])[0, 0], rel=1e-10)
+
+
+def test_protocol():
+    kernel = MolecularKernel(0.02, 0.3, 0.1, 2.0)
+    graphs = [tent("CH4"), tent("H2O")]
+    assert clone(kernel) == kernel
+    assert kernel.n_dims == 4
+    assert kernel.bounds.shape == (4, 2)
+    np.testing.assert_allclose(np.exp(kernel.theta), [2.0, 0.02, 0.3, 0.1])
+    np.testing.assert_allclose(kernel.diag(graphs), kernel(graphs).diagonal())
+    np.testing.assert_allclose(
+        kernel(graphs), 4 * kernel.clone_with_theta(np.log([1.0, 0.02, 0.3, 0.1]))(graphs), rtol=1e-6
+    )
+    np.testing.assert_allclose(kernel.scaled(3.0)(graphs), 3 * kernel(graphs), rtol=1e-6)
+    assert "element_prior=0.3" in repr(kernel)
+    assert not kernel.requires_vector_input
+
+
+def test_many_kinds_of_labels_use_tables_of_their_own(monkeypatch):
+    from mislabel.kernels.graphs import engine
+
+    graphs = [random_graph(seed) for seed in range(8)]
+    kernel = MarginalizedGraphKernel(SquaredExponential("charge", 0.5), RationalQuadratic("length", 0.2), 0.2, **EXACT)
+    whole = kernel(graphs)
+    monkeypatch.setattr(engine, "MAX_KINDS", 1)
+    monkeypatch.setattr(engine, "_TABLE_ENTRIES", 400)
+    np.testing.assert_allclose(kernel(graphs), whole, rtol=1e-12)
+
+
+def test_large_graphs_need_wide_offsets():
+    rng = np.random.default_rng(0)
+    big = Graph(
+        300, [(i, i + 1) for i in range(299)], None, {"element": rng.integers(1, 3, 300)}, {"length": np.ones(299)}
+    )
+    small = tent("CH4")
+    kernel = MolecularKernel(0.1, **EXACT)
+    assert kernel([big], [small])[0, 0] == pytest.approx(naive.molecular_kernel(big, small, 0.1)[0], rel=1e-9)
+    assert kernel([big])[0, 0] > 0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"stopping_probability": 0.0}, {"stopping_probability": 1.0}, {"dtype": "int8"}, {"starting_probability": -1}],
+)
+def test_impossible_settings(settings):
+    with pytest.raises(InvalidParameterError):
+        MarginalizedGraphKernel(**settings)([tent("CH4")])
+
+
+def test_unknown_attributes_and_objects():
+    with pytest.raises(InvalidGraphError, match="no node attribute 'colour'"):
+        MarginalizedGraphKernel(KroneckerDelta("colour"), None)([tent("CH4")])
+    with pytest.raises(InvalidParameterError, match="not a Graph"):
+        MarginalizedGraphKernel()(["CCO"])
+    with pytest.raises(InvalidGraphError, match="bond_kernel"):
+        MolecularKernel()(["CCO"])
+    with pytest.raises(InvalidParameterError, match="did you mean|Did you mean"):
+        MolecularKernel(property="extensiv")([tent("CH4")])
+    assert MolecularKernel()([]).shape == (0, 0)
