@@ -67,8 +67,7 @@ def run(task, options):
     print(f"tuned on {options.tune} in {time.perf_counter() - start:.0f} s: {kernel}", flush=True)
     start = time.perf_counter()
     path = options.work / f"{task}-{len(graphs)}.npy"
-    # The amplitude is applied afterwards, so that extensive tasks of one data set could share a matrix.
-    matrix = gram_matrix(kernel, graphs, path=path, dtype="float32", verbose=1)
+    matrix = gram_matrix(kernel, graphs, path=path, verbose=1)
     print(f"matrix in {time.perf_counter() - start:.0f} s", flush=True)
     diagonal = float(np.mean(matrix.diagonal()))
     used = max(noise, LEAST_NOISE * diagonal) if kind == "intensive" else LEAST_NOISE * diagonal

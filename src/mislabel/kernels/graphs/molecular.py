@@ -28,7 +28,8 @@ class MolecularKernel(BlockKernel):
 
     Parameters
     ----------
-    stopping_probability : chance that a walk over the atoms ends at each step.
+    stopping_probability : chance that a walk over the atoms ends at each step. Tuning keeps it below 0.05: a few hundred
+        molecules ask for shorter walks than thousands can use.
     element_prior : similarity of different elements (same ones have 1).
     edge_length_scale : tolerance of interatomic distances, in Angstrom.
     starting_probability : the kernel is proportional to its square: the amplitude.
@@ -54,7 +55,7 @@ class MolecularKernel(BlockKernel):
         exponent: float = 4.0,
         adjacency: str = "compactbell4,2",
         zoom: float = 0.65,
-        stopping_probability_bounds: Bounds = (1e-3, 0.5),
+        stopping_probability_bounds: Bounds = (1e-3, 0.05),
         element_prior_bounds: Bounds = (1e-2, 0.95),
         edge_length_scale_bounds: Bounds = (0.01, 0.5),
         starting_probability_bounds: Bounds = (1e-4, 1e4),
