@@ -196,3 +196,18 @@ def test_molecule_as_ase():
     pytest.importorskip("ase", reason="ASE is not installed")
     atoms = Molecule(np.array([6, 8]), np.array([[0, 0, 0], [0, 0, 1.13]])).to_ase()
     assert str(atoms.symbols) == "CO"
+
+
+def test_two_hundred_thousand_atoms(write):
+    from mislabel.kernels import MolecularKernel
+
+    rng = np.random.default_rng(0)
+    grid = 1.6 * np.stack(np.meshgrid(*[np.arange(7)] * 3), axis=-1).reshape(-1, 3)
+    cluster = grid[:300] + rng.normal(scale=0.05, size=(300, 3))
+    rows = "".join(f"C {x:.4f} {y:.4f} {z:.4f}\n" for x, y, z in cluster)
+    found = read_molecules(write(f"300\n\n{rows}" * 667))
+    assert sum(map(len, found)) == 200_100
+    kernel = MolecularKernel(0.05)
+    matrix = kernel([found[0]])
+    assert matrix[0, 0] > 300
+    np.testing.assert_allclose(kernel([found[0]], [found[1]]), matrix, rtol=1e-6)

@@ -1,0 +1,52 @@
+import os
+import subprocess
+import sys
+
+from numba.core.caching import CacheImpl
+
+from mislabel.compiled_loops import compiled, compiled_for_speed
+
+SCRIPT = """
+from mislabel.linalg.dense_loops import lower_copy
+import numpy as np
+lower_copy(np.asfortranarray(np.eye(3)))
+print(sum(lower_copy.stats.cache_hits.values()), sum(lower_copy.stats.cache_misses.values()))
+"""
+
+
+def run(folder):
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return result.stdout.split()
+
+
+def test_the_second_start_compiles_nothing(tmp_path):
+    assert run(tmp_path) == ["0", "1"]
+    assert run(tmp_path) == ["1", "0"]
+
+
+def test_a_cache_directory_that_cannot_be_made_is_survived(tmp_path):
+    obstacle = tmp_path / "file"
+    obstacle.write_text("not a directory")
+    hits, misses = run(obstacle / "cache")
+    assert int(hits) + int(misses) <= 1
+
+
+def test_nowhere_to_cache(monkeypatch):
+    monkeypatch.setattr(CacheImpl, "_locator_classes", [])
+
+    @compiled
+    def double(x):
+        return 2 * x
+
+    @compiled_for_speed
+    def half(x):
+        return x / 2
+
+    assert double(21) == 42
+    assert half(1.0) == 0.5
