@@ -93,10 +93,14 @@ def main():
         rows.append(((time.perf_counter() - start) / len(pairs) * 1e6, dgemm_gflops()))
     micro, gflops = np.median(rows, axis=0)
     print(f"one core: {micro:.1f} microseconds per pair (best {min(rows)[0]:.1f}); one-core dgemm {gflops:.0f} GFlop/s")
-    print(f"  at 60 GFlop/s that is {micro * gflops / 60:.1f} microseconds (best {min(m * g / 60 for m, g in rows):.1f})")
+    print(
+        f"  at 60 GFlop/s that is {micro * gflops / 60:.1f} microseconds (best {min(m * g / 60 for m, g in rows):.1f})"
+    )
     exact = MolecularKernel(0.01, 0.2, 0.05, 1.0, tol=1e-12, dtype="float64").prepared(some).values(pairs[:10_000])
     error = np.abs(values[:10_000] / exact - 1)
-    print(f"  relative error: median {np.median(error):.1e}, 99.9 % {np.quantile(error, 0.999):.1e}, largest {error.max():.1e}")
+    print(
+        f"  relative error: median {np.median(error):.1e}, 99.9 % {np.quantile(error, 0.999):.1e}, largest {error.max():.1e}"
+    )
     slow = []
     for i, j in pairs[:60]:
         start = time.perf_counter()
@@ -104,11 +108,15 @@ def main():
             value = dense_numpy(some[i], some[j])
         slow.append(time.perf_counter() - start)
         assert abs(value / exact[len(slow) - 1] - 1) < 1e-8
-    print(f"dense NumPy solve: {np.median(slow) * 1e6:.0f} microseconds per pair: {np.median(slow) * 1e6 / micro:.0f} times slower")
+    print(
+        f"dense NumPy solve: {np.median(slow) * 1e6:.0f} microseconds per pair: {np.median(slow) * 1e6 / micro:.0f} times slower"
+    )
     prepared.values_and_slopes(pairs[:100])
     start = time.perf_counter()
     prepared.values_and_slopes(pairs)
-    print(f"with derivatives by all hyperparameters: {(time.perf_counter() - start) / len(pairs) * 1e6:.1f} microseconds per pair")
+    print(
+        f"with derivatives by all hyperparameters: {(time.perf_counter() - start) / len(pairs) * 1e6:.1f} microseconds per pair"
+    )
     scaling = []
     for _ in range(5):
         seconds = []

@@ -42,11 +42,16 @@ class KernelOnData:
         """The same kernel on some of the points."""
         return KernelOnData(self.kernel, take(self.points, index, self.kernel))
 
-    def elsewhere(self, points: Any) -> KernelOnData:
-        """The same kernel on other points; an expensive one keeps its shape there, and only its amplitude varies."""
-        if tuning_size(self.kernel) is not None:
-            return FrozenShape(self.kernel, points)
-        return KernelOnData(self.kernel, points)
+    def for_tuning(self) -> KernelOnData:
+        """The same in double precision where there is a choice: rounding errors spoil the derivatives of likelihoods."""
+        precise = getattr(self.kernel, "precise", None)
+        return self if precise is None else KernelOnData(precise(), self.points)
+
+    def on_all(self, other: KernelOnData) -> KernelOnData:
+        """This kernel on the points of ``other``; an expensive one keeps its shape there, and only its amplitude varies."""
+        if tuning_size(self.kernel) is None:
+            return KernelOnData(self.kernel, other.points)
+        return FrozenShape(other.at(self.theta).kernel, other.points)
 
     def all_shapes(self) -> list[KernelOnData]:
         """This kernel, and its variants where it comes in several shapes to choose from."""

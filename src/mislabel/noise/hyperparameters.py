@@ -167,7 +167,7 @@ class _Search:
 
     def moved_to(self, task: TuningTask) -> _Search:
         """The same point on other labels (a subset, or all of them); noise variances start anew."""
-        kernel = self.kernel.elsewhere(task.kernel.points)
+        kernel = self.kernel.on_all(task.kernel)
         return _Search.begin(task, kernel, self.base, self.objective.penalty.price)
 
 
@@ -222,6 +222,8 @@ def tune(
         scouts = size if size <= SCOUT_FROM else int(np.clip(size // 5, *SCOUT_RANGE))
     if size > scouts:
         scout_task = task.subset(np.sort(random_state.choice(size, scouts, replace=False)))
+    if tuning_size(task.kernel.kernel) is not None:
+        scout_task = replace(scout_task, kernel=scout_task.kernel.for_tuning())
     starts = [scout_task.kernel, *(_random_kernel(scout_task.kernel, random_state) for _ in range(n_restarts))]
     best: _Search | None = None
     evaluations = 0
@@ -299,7 +301,8 @@ def _finish(search: _Search, strategy: str, max_iter: int, price_rounds: int) ->
     """Rounds of a new price and a search under it, until base noise and price fit each other."""
     task = search.task
     if not task.per_label:
-        search.minimise(resolve=False, iterations=max_iter, tolerance=1e-7)
+        cheap = tuning_size(task.kernel.kernel) is None
+        search.minimise(resolve=False, iterations=max_iter, tolerance=1e-7 if cheap else 1e-6)
         return
     for _ in range(price_rounds if task.base is None else 1):
         search.reprice()

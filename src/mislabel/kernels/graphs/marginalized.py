@@ -182,6 +182,10 @@ class MarginalizedGraphKernel(ParametricKernel):
             return np.concatenate([np.diag(block) for block in prepared.nodal(pairs)])
         return prepared.values(pairs)
 
+    def precise(self) -> MarginalizedGraphKernel:
+        """The same kernel in double precision."""
+        return clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-9))
+
     def scaled(self, factor: float) -> MarginalizedGraphKernel:
         """This kernel times a number."""
         return clone(self).set_params(starting_probability=self.starting_probability * float(np.sqrt(factor)))

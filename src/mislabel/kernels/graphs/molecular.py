@@ -171,6 +171,10 @@ class MolecularKernel(BlockKernel):
             kernel.set_params(starting_probability_bounds=(float(start / reach), float(start * reach)))
         return kernel
 
+    def precise(self) -> MolecularKernel:
+        """The same kernel in double precision."""
+        return clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-9))
+
     def scaled(self, factor: float) -> MolecularKernel:
         """This kernel times a number."""
         return clone(self).set_params(starting_probability=self.starting_probability * float(np.sqrt(factor)))
