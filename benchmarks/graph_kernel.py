@@ -46,10 +46,10 @@ def dense_numpy(first, second, stopping=0.01, prior=0.2, length=0.05):
         lengths[i, j] = lengths[j, i] = graph.edge_labels["length"]
         return weights, lengths, weights.sum(axis=1) / (1 - stopping)
 
-    w, l, d = matrices(first)
-    v, k, e = matrices(second)
+    w, lengths, d = matrices(first)
+    v, others, e = matrices(second)
     similar = np.where(first.nodes["element"][:, None] == second.nodes["element"], 1.0, prior).ravel()
-    edges = np.exp(-((l[:, None, :, None] - k[None, :, None, :]) ** 2) / (2 * length**2))
+    edges = np.exp(-((lengths[:, None, :, None] - others[None, :, None, :]) ** 2) / (2 * length**2))
     system = -(w[:, None, :, None] * v[None, :, None, :] * edges).reshape(n * m, n * m)
     degree = np.outer(d, e).ravel()
     system[np.diag_indices(n * m)] += degree / similar

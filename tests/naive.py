@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 
-def randotocovariance(rng, size, dimensions=2, length=0.4):
+def random_covariance(rng, size, dimensions=2, length=0.4):
     points = rng.uniform(size=(size, dimensions))
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     return np.exp(-0.5 * (distances / length) ** 2)
 
 
-def randotoproblem(rng, size, rate=0.3, level=1.0, clean_noise=0.02):
+def random_problem(rng, size, rate=0.3, level=1.0, clean_noise=0.02):
     """Kernel matrix, labels, which are wrong, and the clean labels."""
-    matrix = randotocovariance(rng, size)
+    matrix = random_covariance(rng, size)
     clean = np.linalg.cholesky(matrix + 1e-8 * np.eye(size)) @ rng.standard_normal(size)
     labels = clean + clean_noise * clean.std() * rng.standard_normal(size)
     wrong = np.zeros(size, dtype=bool)
