@@ -43,9 +43,12 @@ class KernelOnData:
         return KernelOnData(self.kernel, take(self.points, index, self.kernel))
 
     def for_tuning(self) -> KernelOnData:
-        """The same in double precision where there is a choice: rounding errors spoil the derivatives of likelihoods."""
+        """The same for an expensive kernel on few points.
+
+        In double precision where there is a choice: rounding errors spoil the derivatives of likelihoods.
+        """
         precise = getattr(self.kernel, "precise", None)
-        return self if precise is None else KernelOnData(precise(), self.points)
+        return MatrixWithSlopes(self.kernel if precise is None else precise(), self.points)
 
     def on_all(self, other: KernelOnData) -> KernelOnData:
         """This kernel on the points of ``other``; an expensive one keeps its shape there, and only its amplitude varies."""
@@ -70,6 +73,31 @@ class KernelOnData:
     def contract(self, weights: FloatArray) -> FloatArray:
         """``sum_ij W_ij dK_ij / dtheta``."""
         return contracted_gradient(self.kernel, self.points, weights)
+
+
+class MatrixWithSlopes(KernelOnData):
+    """Matrix and derivatives evaluated together and kept: less work for an expensive kernel, and few points to keep."""
+
+    _slopes: FloatArray | None = None
+
+    def at(self, theta: FloatArray) -> MatrixWithSlopes:
+        """The same points under other hyperparameters."""
+        return self if theta.size == 0 else MatrixWithSlopes(self.kernel.clone_with_theta(theta), self.points)
+
+    def matrix(self) -> FloatArray:
+        """The kernel matrix; the derivatives are kept for :meth:`contract`."""
+        matrix, self._slopes = self.kernel(self.points, eval_gradient=True)
+        return np.asfortranarray(matrix)
+
+    def contract(self, weights: FloatArray) -> FloatArray:
+        """``sum_ij W_ij dK_ij / dtheta``."""
+        if self._slopes is None:
+            self.matrix()
+        return np.asarray(np.einsum("ij,ijk->k", weights, self._slopes))
+
+    def all_shapes(self) -> list[KernelOnData]:
+        """There is only this one."""
+        return [self]
 
 
 class FrozenShape(KernelOnData):

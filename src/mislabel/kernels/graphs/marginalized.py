@@ -184,7 +184,7 @@ class MarginalizedGraphKernel(ParametricKernel):
 
     def precise(self) -> MarginalizedGraphKernel:
         """The same kernel in double precision."""
-        return clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-9))
+        return clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-8))
 
     def scaled(self, factor: float) -> MarginalizedGraphKernel:
         """This kernel times a number."""

@@ -173,7 +173,7 @@ class MolecularKernel(BlockKernel):
 
     def precise(self) -> MolecularKernel:
         """The same kernel in double precision."""
-        return clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-9))
+        return clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-8))
 
     def scaled(self, factor: float) -> MolecularKernel:
         """This kernel times a number."""
