@@ -269,3 +269,15 @@ def test_unknown_attributes_and_objects():
     with pytest.raises(InvalidParameterError, match="did you mean|Did you mean"):
         MolecularKernel(property="extensiv")([tent("CH4")])
     assert MolecularKernel()([]).shape == (0, 0)
+
+
+def test_scikit_learns_own_process_takes_the_kernel():
+    from sklearn.gaussian_process import GaussianProcessRegressor
+
+    names = ("CH4", "H2O", "NH3", "C6H6", "H2", "CH3OH", "C2H6", "CO2")
+    graphs = [tent(name) for name in names]
+    labels = np.array([-100.0 * graph.n_nodes for graph in graphs])
+    kernel = MolecularKernel(dtype="float64", starting_probability=10.0)
+    model = GaussianProcessRegressor(kernel, alpha=1e-3).fit(graphs, labels)
+    np.testing.assert_allclose(model.predict(graphs), labels, atol=1.0)
+    assert model.kernel_.theta.shape == (4,)
