@@ -45,8 +45,9 @@ class GraphArrays(NamedTuple):
     edge_start: np.ndarray  # (graphs + 1) where each graph's edges begin
     edge_left: np.ndarray
     edge_right: np.ndarray
-    edge_ends: np.ndarray  # twice the left and right node, packed into one integer
-    edge_swapped: np.ndarray  # the same, swapped
+    edge_ends: np.ndarray  # twice the nodes left, right, right, left in 16 bits each; left, right in 32 if not `narrow`
+    edge_swapped: np.ndarray  # right, left in 32 bits each; not looked at if `narrow`
+    narrow: bool  # whether all offsets into a pair's solutions fit into 16 bits
     edge_weight: np.ndarray  # normalised by the roots of both degrees; halved for self-loops
     edge_length: np.ndarray  # in units in which the Gaussian of a difference t is 2^-t^2
     edge_kind: np.ndarray  # row or column of the table of edge similarities
@@ -81,21 +82,26 @@ def _find_windows(left, a, right, b, low, high):
 def _fill_weights(left, a, right, b, similarity, low, high, weights, straight, crossed):
     """W for all pairs of edges within reach, and where in the solutions it acts, in the order of the windows."""
     first, offset = left.edge_start[a], right.edge_start[b]
-    width = 2 * (right.node_start[b + 1] - right.node_start[b])
-    half = right.edge_ends.itemsize * 4
+    width = np.uint64(2 * (right.node_start[b + 1] - right.node_start[b]))
     at = 0
     for e in range(left.edge_start[a + 1] - first):
         length, weight = left.edge_length[first + e], left.edge_weight[first + e]
         start, stop = offset + low[e], offset + high[e]
-        rows = right.edge_ends.dtype.type(
-            width * np.int64(left.edge_left[first + e]) + ((width * np.int64(left.edge_right[first + e])) << half)
-        )
-        for k in range(start, stop, CHUNK):
+        i, j = width * np.uint64(left.edge_left[first + e]), width * np.uint64(left.edge_right[first + e])
+        if right.narrow:
+            rows = i | j << np.uint64(16)
+            rows |= rows << np.uint64(32)
+        else:
+            rows = i | j << np.uint64(32)
+        k, here = start, at
+        while k < stop:
             # May write past the window: what it writes there is overwritten by the next.
-            here = at + k - start
             gaussian_weights(weights, here, right.edge_length, right.edge_weight, k, length, weight)
             shifted(straight, here, right.edge_ends, k, rows)
-            shifted(crossed, here, right.edge_swapped, k, rows)
+            if not right.narrow:
+                shifted(crossed, here, right.edge_swapped, k, rows)
+            k += CHUNK
+            here += CHUNK
         if similarity.tabled:
             row = similarity.edges[left.edge_kind[first + e]]
             for k in range(start, stop):
@@ -104,13 +110,20 @@ def _fill_weights(left, a, right, b, similarity, low, high, weights, straight, c
 
 
 @compiled_for_speed
-def _apply_weights(total, weights, straight, crossed, source, target):
+def _apply_weights(total, weights, straight, crossed, narrow, source, target):
     """``target += W source`` for both solutions at once."""
-    half = np.uint64(straight.itemsize * 4)
-    mask = (np.uint64(1) << half) - np.uint64(1)
-    for k in range(np.uint64(total)):
-        along, across = np.uint64(straight[k]), np.uint64(crossed[k])
-        couple(target, source, weights[k], along & mask, along >> half, across & mask, across >> half)
+    if narrow:
+        mask = np.uint64(0xFFFF)
+        for k in range(np.uint64(total)):
+            at = straight[k]
+            ii, jj = at & mask, at >> np.uint64(16) & mask
+            couple(target, source, weights[k], ii, jj, at >> np.uint64(32) & mask, at >> np.uint64(48))
+    else:
+        mask = np.uint64(0xFFFFFFFF)
+        for k in range(np.uint64(total)):
+            along, across = straight[k], crossed[k]
+            ii, jj = along & mask, along >> np.uint64(32)
+            couple(target, source, weights[k], ii, jj, across & mask, across >> np.uint64(32))
 
 
 @compiled_for_speed
@@ -140,7 +153,7 @@ def _prepare(left, a, right, b, similarity, node, source):
 
 
 @compiled_for_speed
-def _solve(size, total, weights, straight, crossed, node, vectors, base, tol, linear, max_iter):
+def _solve(size, total, weights, straight, crossed, narrow, node, vectors, base, tol, linear, max_iter):
     """Conjugate gradients on both systems; returns the number of steps, or -1 if they were not enough.
 
     ``vectors`` holds residuals, search directions (before V), directions, their images, and how far the solutions have
@@ -164,7 +177,7 @@ def _solve(size, total, weights, straight, crossed, node, vectors, base, tol, li
         if step == max_iter:
             return -1
         turn_search(search, direction, image, residual, node, ratio_f, ratio_u, count)
-        _apply_weights(total, weights, straight, crossed, direction, image)
+        _apply_weights(total, weights, straight, crossed, narrow, direction, image)
         curve_f, curve_u = curvature(image, search, direction, count)
         length_f = norm_f / curve_f if curve_f > 0 else zero
         length_u = norm_u / curve_u if curve_u > 0 else zero
@@ -245,8 +258,8 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
     most = _largest(left.node_start) * _largest(right.node_start)
     vectors = np.zeros((7, 2 * most + 64), left.node_root.dtype)
     weights = np.empty(4096, left.node_root.dtype)
-    straight = np.empty(weights.shape[0], left.edge_ends.dtype)
-    crossed = np.empty(weights.shape[0], left.edge_ends.dtype)
+    straight = np.empty(weights.shape[0], np.uint64)
+    crossed = np.empty(weights.shape[0], np.uint64)
     residual, moved, node, guess = vectors[0], vectors[4], vectors[5], vectors[6]
     derived = slopes.shape[0] > 0 or nodal.shape[0] > 0
     accuracy = linear if derived else 0.0
@@ -256,15 +269,17 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
         total = _find_windows(left, a, right, b, low, high)
         if total + CHUNK > weights.shape[0]:
             weights = np.empty(total + total // 2 + CHUNK, left.node_root.dtype)
-            straight = np.empty(weights.shape[0], left.edge_ends.dtype)
-            crossed = np.empty(weights.shape[0], left.edge_ends.dtype)
+            straight = np.empty(weights.shape[0], np.uint64)
+            crossed = np.empty(weights.shape[0], np.uint64)
         size = (left.node_start[a + 1] - left.node_start[a]) * (right.node_start[b + 1] - right.node_start[b])
         _fill_weights(left, a, right, b, similarity, low, high, weights, straight, crossed)
         base = _prepare(left, a, right, b, similarity, node, guess)
         for k in range(2 * size + 8):
             residual[k] = 0
-        _apply_weights(total, weights, straight, crossed, guess, residual)
-        steps[number] = _solve(size, total, weights, straight, crossed, node, vectors, base, tol, accuracy, max_iter)
+        _apply_weights(total, weights, straight, crossed, right.narrow, guess, residual)
+        steps[number] = _solve(
+            size, total, weights, straight, crossed, right.narrow, node, vectors, base, tol, accuracy, max_iter
+        )
         # K = u'x + z'r + q'V r with x = V f + V m, z = V u + V l: base + (V u)'(m + r) + r'V (l + q).
         values[number] = base + bilinear(guess, moved, residual, node, 2 * size)
         if derived:

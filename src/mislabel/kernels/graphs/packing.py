@@ -17,7 +17,7 @@ from mislabel.linalg.contract import IntArray
 #: single precision, below 1e-14 in double.
 REACH = {"float32": 5.0, "float64": 8.0}
 #: Buckets of length per length scale, and at most in all.
-_BUCKETS_PER_SCALE = 4
+_BUCKETS_PER_SCALE = 8
 _MOST_BUCKETS = 4096
 _SCALE = np.sqrt(0.5 * np.log2(np.e))  # lengths times this over the length scale: the Gaussian becomes 2^-t^2
 
@@ -114,7 +114,12 @@ class PackedGraphs:
         pad = np.zeros(CHUNK)
         # Offsets into the solutions of a pair count up to twice the product of both sizes.
         most = int(np.diff(self.node_start).max(initial=1))
-        ends, half = (np.uint32, 16) if 2 * most * most < 1 << 16 else (np.uint64, 32)
+        narrow = 2 * most * most < 1 << 16
+        first, second = 2 * self.left.astype(np.uint64), 2 * self.right.astype(np.uint64)
+        if narrow:
+            ends = first | second << np.uint64(16) | second << np.uint64(32) | first << np.uint64(48)
+        else:
+            ends = first | second << np.uint64(32)
 
         def padded(values: np.ndarray, kind: object) -> np.ndarray:
             return np.concatenate([values, pad.astype(values.dtype)]).astype(kind)
@@ -128,8 +133,9 @@ class PackedGraphs:
             edge_start=self.edge_start,
             edge_left=padded(self.left, np.uint32),
             edge_right=padded(self.right, np.uint32),
-            edge_ends=padded(2 * self.left + (2 * self.right << half), ends),
-            edge_swapped=padded(2 * self.right + (2 * self.left << half), ends),
+            edge_ends=padded(ends, np.uint64),
+            edge_swapped=padded(second | first << np.uint64(32), np.uint64),
+            narrow=narrow,
             edge_weight=padded(weight, dtype),
             edge_length=padded(scaled, dtype),
             edge_kind=padded(self.edge_kinds.codes, np.int64),

@@ -5,8 +5,7 @@ Solutions are stored two by two (right-hand sides side by side), so that one loa
 
 from __future__ import annotations
 
-import math
-
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -16,8 +15,14 @@ from numba.extending import intrinsic
 LANES = {"float32": 8, "float64": 4}
 #: Pairs of edges handled at once: most windows are no longer than this.
 CHUNK = 8
-#: Terms of the power series of 2^-f, |f| <= 1/2, that leave an error below the rounding.
-_TERMS = {"float32": 8, "float64": 14}
+#: Coefficients of polynomials for 2^-f, |f| <= 1/2, whose error is below the rounding.
+_SERIES = {
+    name: np.polynomial.chebyshev.cheb2poly(
+        np.polynomial.chebyshev.chebinterpolate(lambda t: 2.0 ** (-0.5 * t), degree)
+    )
+    * 2.0 ** np.arange(degree + 1)
+    for name, degree in (("float32", 6), ("float64", 12))
+}
 _CONTRACT = ("contract",)
 
 
@@ -93,10 +98,11 @@ def gaussian_weights(typing, out, at, lengths, weights, first, length, weight):
         integers = ir.VectorType(ir.IntType(32), lanes)
         whole = builder.fptosi(builder.fadd(exponent, constant(0.5)), integers)
         fraction = builder.fsub(exponent, builder.sitofp(whole, vector))
-        series = constant((-math.log(2.0)) ** _TERMS[name] / math.factorial(_TERMS[name]))
-        for power in range(_TERMS[name] - 1, -1, -1):
+        highest, *lower = _SERIES[name][::-1]
+        series = constant(highest)
+        for coefficient in lower:
             product = builder.fmul(series, fraction, flags=_CONTRACT)
-            series = builder.fadd(product, constant((-math.log(2.0)) ** power / math.factorial(power)), flags=_CONTRACT)
+            series = builder.fadd(product, constant(coefficient), flags=_CONTRACT)
         if name == "float32":
             bias, shift, bits = 127, 23, integers
         else:
@@ -121,8 +127,11 @@ def shifted(typing, out, at, table, first, shift):
         kinds = signature.args
         out, table = _data(context, builder, kinds[0], out), _data(context, builder, kinds[2], table)
         bytes_ = context.get_abi_sizeof(shift.type)
-        loaded = _load(builder, table, first, ir.VectorType(shift.type, CHUNK), bytes_)
-        _store(builder, builder.add(loaded, _splat(builder, shift, CHUNK)), out, at, bytes_)
+        lanes = 32 // bytes_  # wider vectors make processors lower their clock
+        for offset in range(0, CHUNK, lanes):
+            here, there = (builder.add(base, ir.Constant(base.type, offset)) for base in (first, at))
+            loaded = _load(builder, table, here, ir.VectorType(shift.type, lanes), bytes_)
+            _store(builder, builder.add(loaded, _splat(builder, shift, lanes)), out, there, bytes_)
         return context.get_dummy_value()
 
     return signature, codegen
