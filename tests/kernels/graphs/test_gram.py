@@ -92,7 +92,7 @@ from mislabel.kernels.graphs import gram
 from tests.kernels.graphs.test_marginalized import random_graph
 gram.BLOCK_PAIRS = 16
 gram_matrix(MolecularKernel(0.1), [random_graph(seed) for seed in range(23)], path=sys.argv[1], n_jobs=1,
-            progress=lambda message, fraction: time.sleep(0.05))
+            progress=lambda message, fraction: time.sleep(0.3))
 """
 
 
@@ -114,7 +114,8 @@ def test_killed_at_any_moment(tmp_path):
         matrix = gram_matrix(MolecularKernel(0.1), GRAPHS, path=path, progress=rest)
     finally:
         gram.BLOCK_PAIRS = original
-    np.testing.assert_array_equal(matrix, MolecularKernel(0.1)(GRAPHS))
+    # Another process may have compiled the same loops with other roundings.
+    np.testing.assert_allclose(matrix, MolecularKernel(0.1)(GRAPHS), rtol=1e-10)
     assert rest.calls == 21 - finished
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -95,6 +95,7 @@ def test_isolated_nodes_count_with_their_own_similarity():
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.02, 0.5), st.floats(0.05, 0.9), st.floats(0.02, 0.5))
+@example(3570, 0.03125, 0.75, 0.0234375)
 def test_equals_the_dense_definition(seed, stopping, prior, length):
     first, second = random_graph(seed), random_graph(seed + 1)
     expected, nodal = naive.molecular_kernel(first, second, stopping, prior, length, 1.3)
@@ -191,7 +192,7 @@ def test_symmetric_and_positive_semidefinite(property):
     matrix = MolecularKernel(property=property)(graphs)
     np.testing.assert_array_equal(matrix, matrix.T)
     assert np.linalg.eigvalsh(matrix).min() > -1e-6 * matrix.diagonal().mean()
-    np.testing.assert_allclose(matrix, MolecularKernel(property=property)(graphs, graphs), rtol=1e-7)
+    np.testing.assert_allclose(matrix, MolecularKernel(property=property)(graphs, graphs), rtol=1e-6)
 
 
 @settings(max_examples=20, deadline=None)

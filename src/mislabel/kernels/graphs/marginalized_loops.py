@@ -49,7 +49,8 @@ class GraphArrays(NamedTuple):
     edge_swapped: np.ndarray  # right, left in 32 bits each; not looked at if `narrow`
     narrow: bool  # whether all offsets into a pair's solutions fit into 16 bits
     edge_weight: np.ndarray  # normalised by the roots of both degrees; halved for self-loops
-    edge_length: np.ndarray  # in units in which the Gaussian of a difference t is 2^-t^2
+    edge_length: np.ndarray  # integers
+    length_unit: np.ndarray  # (1) times a difference of lengths: t, of which the Gaussian is 2^-t^2
     edge_kind: np.ndarray  # row or column of the table of edge similarities
     window_low: np.ndarray  # buckets of length that an edge's partners lie in
     window_high: np.ndarray
@@ -83,6 +84,7 @@ def _fill_weights(left, a, right, b, similarity, low, high, weights, straight, c
     """W for all pairs of edges within reach, and where in the solutions it acts, in the order of the windows."""
     first, offset = left.edge_start[a], right.edge_start[b]
     width = np.uint64(2 * (right.node_start[b + 1] - right.node_start[b]))
+    unit = left.length_unit[0]
     at = 0
     for e in range(left.edge_start[a + 1] - first):
         length, weight = left.edge_length[first + e], left.edge_weight[first + e]
@@ -96,7 +98,7 @@ def _fill_weights(left, a, right, b, similarity, low, high, weights, straight, c
         k, here = start, at
         while k < stop:
             # May write past the window: what it writes there is overwritten by the next.
-            gaussian_weights(weights, here, right.edge_length, right.edge_weight, k, length, weight)
+            gaussian_weights(weights, here, right.edge_length, right.edge_weight, k, length, weight, unit)
             shifted(straight, here, right.edge_ends, k, rows)
             if not right.narrow:
                 shifted(crossed, here, right.edge_swapped, k, rows)
@@ -226,7 +228,7 @@ def _slopes(left, a, right, b, similarity, low, high, weights, solution, slopes)
             coupled = solution[row_i + p] * solution[row_j + q + 1] + solution[row_j + q] * solution[row_i + p + 1]
             coupled += solution[row_i + q] * solution[row_j + p + 1] + solution[row_j + p] * solution[row_i + q + 1]
             change = np.float64(coupled) * np.float64(weights[at])
-            difference = np.float64(length) - np.float64(right.edge_length[k])
+            difference = np.float64(length - right.edge_length[k]) * np.float64(left.length_unit[0])
             slopes[1] += _TWO_LOG_TWO * difference * difference * change
             if n_edge:
                 value = np.float64(similarity.edges[kind, right.edge_kind[k]])

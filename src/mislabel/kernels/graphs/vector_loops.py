@@ -73,12 +73,15 @@ def couple(typing, target, source, weight, ii, jj, ij, ji):
 
 
 @intrinsic
-def gaussian_weights(typing, out, at, lengths, weights, first, length, weight):
-    """``out[at:] = weight * weights[first:] * 2^-(length - lengths[first:])^2`` for one chunk of entries."""
-    signature = types.void(out, at, lengths, weights, first, length, weight)
+def gaussian_weights(typing, out, at, lengths, weights, first, length, weight, unit):
+    """``out[at:] = weight * weights[first:] * 2^-(unit (length - lengths[first:]))^2`` for one chunk of entries.
+
+    Lengths are integers: differences of rounded numbers would lose the digits that matter.
+    """
+    signature = types.void(out, at, lengths, weights, first, length, weight, unit)
 
     def codegen(context, builder, signature, arguments):
-        out, at, lengths, weights, first, length, weight = arguments
+        out, at, lengths, weights, first, length, weight, unit = arguments
         kinds = signature.args
         out = _data(context, builder, kinds[0], out)
         lengths = _data(context, builder, kinds[2], lengths)
@@ -91,7 +94,11 @@ def gaussian_weights(typing, out, at, lengths, weights, first, length, weight):
         def constant(value):
             return ir.Constant(vector, [float(value)] * lanes)
 
-        difference = builder.fsub(_splat(builder, length, lanes), _load(builder, lengths, first, vector, bytes_))
+        whole_vector = ir.VectorType(length.type, lanes)
+        whole_bytes = context.get_abi_sizeof(length.type)
+        others = _load(builder, lengths, first, whole_vector, whole_bytes)
+        steps = builder.sitofp(builder.sub(_splat(builder, length, lanes), others), vector)
+        difference = builder.fmul(steps, _splat(builder, unit, lanes))
         exponent = builder.fmul(difference, difference)
         # 2^-x = 2^-k 2^-f with k the nearest integer; beyond the range of the exponent the result is zero anyway.
         exponent = builder.select(builder.fcmp_ordered("<", exponent, constant(120.0)), exponent, constant(120.0))
