@@ -27,7 +27,7 @@ from mislabel.kernels.graphs.vector_loops import (
 )
 
 #: How much longer walks may add to the first term of K before single precision is not enough.
-_SINGLE_GROWTH = 6.0
+_SINGLE_GROWTH = 2.5
 #: Least share of the last term of K that is allowed for as its error.
 _LEAST_SHARE = 0.2
 #: 2 ln 2: lengths are stored so that the Gaussian of a difference t is 2^-t^2.
