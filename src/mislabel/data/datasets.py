@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mislabel.data.molecules import BOHR_IN_ANGSTROM, Molecule, MoleculeSet, read_molecules
 from mislabel.errors import DownloadError, MissingDependencyError, MoleculeFileError
+from mislabel.kernels.graphs.molecules import SYMBOLS
 
 QM7_ADDRESS = "http://quantum-machine.org/data/qm7.mat"
 HARTREE_IN_KCAL_MOL = 627.5094740631
@@ -37,9 +39,7 @@ def load_qm7(path: str | Path | None = None, *, checksum: str | None = None) -> 
     if source.suffix == ".npz":
         with np.load(source) as stored:
             data = dict(stored)
-        ends = np.cumsum(data["n_atoms"].astype(int))
-        numbers = np.split(data["Z"].astype(np.int64), ends[:-1])
-        positions = np.split(data["R_bohr"].astype(float), ends[:-1])
+        numbers, positions = _apart(data, "R_bohr")
         energy, folds = data["energy_kcal_mol"], data["folds"]
     else:
         from scipy.io import loadmat
@@ -107,12 +107,16 @@ def _atoms(molecules: list[Any]) -> np.ndarray:
     return np.array([sum(_QM9_ATOMS[int(number)] for number in molecule.numbers) for molecule in molecules])
 
 
+def _apart(data: dict[str, np.ndarray], coordinates: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Atomic numbers and coordinates by molecule, from arrays that hold all molecules end to end."""
+    ends = np.cumsum(data["n_atoms"].astype(int))[:-1]
+    return np.split(data["Z"].astype(np.int64), ends), np.split(data[coordinates].astype(float), ends)
+
+
 def _from_npz(source: Path, limit: int | None) -> MoleculeSet:
     with np.load(source) as stored:
         data = dict(stored)
-    ends = np.cumsum(data["n_atoms"].astype(int))
-    numbers = np.split(data["Z"].astype(np.int64), ends[:-1])[:limit]
-    positions = np.split(data["R_angstrom"].astype(float), ends[:-1])[:limit]
+    numbers, positions = (part[:limit] for part in _apart(data, "R_angstrom"))
     index = data.get("index", np.arange(len(numbers)))
     molecules = [
         Molecule(number, position, f"molecule {index[k]} of QM9")
@@ -132,16 +136,12 @@ def _from_qm9pack(limit: int | None) -> MoleculeSet:
         raise MissingDependencyError(
             "QM9 comes with the package qm9pack: pip install qm9pack, or pass path= to a local copy."
         ) from None
-    import pandas as pd
-
     parts: list[pd.DataFrame] = []
     for part in sorted(folder.glob("qm9_part*.csv")):
         wanted = None if limit is None else limit - sum(map(len, parts))
         if wanted is None or wanted > 0:
             parts.append(pd.read_csv(part, nrows=wanted))
     frame = pd.concat(parts, ignore_index=True)
-    from mislabel.kernels.graphs.molecules import SYMBOLS
-
     molecules = []
     for index, elements, coordinates in zip(frame["Index"], frame["Elements"], frame["XYZ_Ang"], strict=True):
         numbers = np.array([SYMBOLS.index(symbol) for symbol in ast.literal_eval(elements)], dtype=np.int64)

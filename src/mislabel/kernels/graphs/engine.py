@@ -45,9 +45,8 @@ class PairEngine:
         self.walk = walk
         self.gaussian, self.rest = split_gaussian(walk.edge_kernel)
         self.symmetric = right is None
-        self.n_left = len(left)
         together = list(left) if right is None else [*left, *right]
-        self.shape = (len(left), len(left) if right is None else len(together) - len(left))
+        self.shape = (len(left), len(left if right is None else right))
         self._offset = 0 if right is None else len(left)
         self.packed = PackedGraphs.pack(
             together,
@@ -55,16 +54,13 @@ class PairEngine:
             self.gaussian.attribute if self.gaussian else None,
             self.rest.attributes() if self.rest is not None else frozenset(),
         )
-        scale = self.gaussian.length_scale if self.gaussian else None
-        self.arrays = self.packed.arrays(walk.stopping, walk.starting, scale, walk.dtype)
+        self.arrays = self._lay_out(walk)
         self._tables: dict[tuple[str, bool], tuple[FloatArray, FloatArray]] = {}
         self._double: PairEngine | None = None
 
-    @property
-    def sizes(self) -> tuple[IntArray, IntArray]:
-        """Number of edges of every graph on the left and on the right: what a pair costs is about their product."""
-        edges = np.diff(self.packed.edge_start) + np.diff(self.packed.node_start)
-        return edges[: self.n_left], edges[self._offset :]
+    def _lay_out(self, walk: Walk) -> GraphArrays:
+        scale = self.gaussian.length_scale if self.gaussian else None
+        return self.packed.arrays(walk.stopping, walk.starting, scale, walk.dtype)
 
     def values(self, pairs: IntArray) -> FloatArray:
         """Kernel values of pairs (row, column)."""
@@ -82,10 +78,10 @@ class PairEngine:
 
     def nodal(self, pairs: IntArray) -> list[FloatArray]:
         """Similarities of all pairs of nodes, one matrix for each pair of graphs."""
-        counts = np.diff(self.packed.node_start)
-        shapes = [(counts[i], counts[j + self._offset]) for i, j in pairs]
         if self.walk.dtype == "float32":
             return self._in_double().nodal(pairs)
+        counts = np.diff(self.packed.node_start)
+        shapes = [(counts[i], counts[j + self._offset]) for i, j in pairs]
         found = np.empty(sum(int(rows * columns) for rows, columns in shapes), dtype=self.walk.dtype)
         self._call(pairs, np.empty(len(pairs)), np.empty((0, 0)), found, False)
         ends = np.cumsum([rows * columns for rows, columns in shapes])
@@ -152,8 +148,7 @@ class PairEngine:
         if self._double is None:
             engine = copy(self)
             engine.walk = replace(self.walk, dtype="float64", tol=min(self.walk.tol, 1e-9))
-            scale = self.gaussian.length_scale if self.gaussian else None
-            engine.arrays = self.packed.arrays(self.walk.stopping, self.walk.starting, scale, "float64")
+            engine.arrays = self._lay_out(engine.walk)
             engine._tables = {}
             self._double = engine
         return self._double

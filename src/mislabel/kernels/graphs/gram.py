@@ -14,6 +14,7 @@ import numpy as np
 
 from mislabel.errors import GramFileError, InvalidParameterError
 from mislabel.kernels.graphs.graph import Graph
+from mislabel.kernels.on_data import take
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.progress import Progress, ProgressReporter
 
@@ -41,7 +42,6 @@ class _Blocks:
         edge = max(1, int(np.sqrt(pairs_per_block)))
         self.rows = [(start, min(start + edge, shape[0])) for start in range(0, shape[0], edge)]
         self.columns = [(start, min(start + edge, shape[1])) for start in range(0, shape[1], edge)]
-        # Long rows of blocks first: what is left for the end is small.
         self.index = [
             (i, j) for i in range(len(self.rows)) for j in range(len(self.columns)) if not symmetric or j <= i
         ]
@@ -186,15 +186,11 @@ class _AnyKernel:
 
     def values(self, pairs: IntArray) -> FloatArray:
         rows, columns = np.unique(pairs[:, 0]), np.unique(pairs[:, 1])
-        block = np.asarray(self._kernel(_take(self._left, rows), _take(self._right, columns)))
+        block = np.asarray(self._kernel(take(self._left, rows, self._kernel), take(self._right, columns, self._kernel)))
         return block[pairs[:, 0] - rows[0], pairs[:, 1] - columns[0]]
 
     def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         raise InvalidParameterError("derivatives by blocks need a graph kernel.")
-
-
-def _take(items: Sequence[Any], index: IntArray) -> Any:
-    return items[index] if isinstance(items, np.ndarray) else [items[int(k)] for k in index]
 
 
 def gram_matrix(
@@ -214,6 +210,8 @@ def gram_matrix(
     (however rudely) is taken up again where it was: calling the function once more computes only what is missing, and
     returns the finished matrix at once if nothing is. A fingerprint of graphs and kernel keeps different matrices apart.
     """
+    if hasattr(kernel, "graphs_of"):
+        X, Y = kernel.graphs_of(X), None if Y is None else kernel.graphs_of(Y)
     prepared = kernel.prepared(X, Y) if hasattr(kernel, "prepared") else _AnyKernel(kernel, X, Y)
     with ProgressReporter(verbose) as reporter:
         report = progress if progress is not None else reporter
@@ -273,13 +271,9 @@ def fingerprint(kernel: Any, X: Sequence[Any], Y: Sequence[Any] | None, dtype: s
     for items in (X, Y):
         digest.update(b"|")
         for item in () if items is None else items:
-            digest.update(_item_hash(kernel, item))
+            digest.update(
+                item.fingerprint()
+                if isinstance(item, Graph)
+                else hashlib.sha256(np.ascontiguousarray(item).tobytes()).digest()
+            )
     return digest.hexdigest()
-
-
-def _item_hash(kernel: Any, item: Any) -> bytes:
-    if isinstance(item, Graph):
-        return item.fingerprint()
-    if hasattr(kernel, "graphs_of"):
-        return kernel.graphs_of([item])[0].fingerprint()
-    return hashlib.sha256(np.ascontiguousarray(item).tobytes()).digest()

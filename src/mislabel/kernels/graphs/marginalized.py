@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from mislabel.kernels.graphs.engine import PairEngine, Walk
 from mislabel.kernels.graphs.gram import PreparedKernel, contract_in_blocks, gradient_in_blocks, gram_in_memory
 from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.pieces import Bounds, Constant, Parameter, Piece
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray
 
 PRECISIONS = ("float32", "float64")
 
@@ -25,13 +26,13 @@ class ParametricKernel(GenericKernelMixin, Kernel):
     #: Each evaluation costs so much that hyperparameters are tuned on this many points.
     tuning_size: int = 300
 
+    @abstractmethod
     def parameters(self) -> tuple[Parameter, ...]:
         """All hyperparameters in the order of the derivatives."""
-        raise NotImplementedError
 
+    @abstractmethod
     def with_values(self, values: Sequence[float]) -> ParametricKernel:
         """The same kernel with other values of all its hyperparameters."""
-        raise NotImplementedError
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
@@ -84,7 +85,56 @@ class ParametricKernel(GenericKernelMixin, Kernel):
         return f"{type(self).__name__}({values})"
 
 
-class MarginalizedGraphKernel(ParametricKernel):
+class BlockKernel(ParametricKernel):
+    """A kernel given by its :meth:`prepared` form and parameters alone."""
+
+    n_jobs: int | None = None
+    #: Columns of the prepared form's derivatives that are this kernel's parameters, in order.
+    _slope_columns: slice | list[int] = slice(None)
+
+    @abstractmethod
+    def prepared(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> PreparedKernel:
+        """This kernel on these graphs, laid out for evaluation by blocks."""
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """Similarities of all graphs in X with all in Y (or X)."""
+        if not eval_gradient:
+            return gram_in_memory(self.prepared(X, Y), n_jobs=self.n_jobs)
+        if Y is not None:
+            raise InvalidParameterError("the gradient can only be evaluated for Y=None.")
+        matrix, gradient = gradient_in_blocks(self.prepared(X), self.n_jobs)
+        return matrix, gradient[:, :, self._slope_columns][:, :, self._free]
+
+    def diag(self, X: Any) -> FloatArray:
+        """Similarity of every graph with itself."""
+        return self.prepared(X).values(with_itself(len(X)))
+
+    def contracted_gradient(self, X: Any, weights: FloatArray) -> FloatArray:
+        """``sum_ij W_ij dK_ij / dtheta`` without storing the derivatives."""
+        return contract_in_blocks(self.prepared(X), weights, self.n_jobs)[self._slope_columns][self._free]
+
+
+def with_itself(size: int) -> IntArray:
+    """The pairs of the diagonal."""
+    return np.repeat(np.arange(size)[:, None], 2, axis=1)
+
+
+class WalkKernel(BlockKernel):
+    """A kernel that is proportional to the square of its starting probability, in either precision."""
+
+    starting_probability: float
+    tol: float
+
+    def precise(self) -> WalkKernel:
+        """The same kernel in double precision."""
+        return clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-8))
+
+    def scaled(self, factor: float) -> WalkKernel:
+        """This kernel times a number."""
+        return clone(self).set_params(starting_probability=self.starting_probability * float(np.sqrt(factor)))
+
+
+class MarginalizedGraphKernel(WalkKernel):
     """Expected similarity of simultaneous random walks on two graphs (Kashima et al. 2003; Tang and de Jong 2019).
 
     Parameters
@@ -149,7 +199,7 @@ class MarginalizedGraphKernel(ParametricKernel):
     def _edges(self) -> Piece:
         return self.edge_kernel if self.edge_kernel is not None else Constant(1.0)
 
-    def prepared(self, X: Sequence[Graph], Y: Sequence[Graph] | None = None) -> PreparedKernel:
+    def prepared(self, X: Sequence[Graph], Y: Sequence[Graph] | None = None) -> PairEngine:
         """This kernel on these graphs, laid out for evaluation by blocks."""
         if not 0 < self.stopping_probability < 1:
             raise InvalidParameterError(f"stopping_probability must be in (0, 1), got {self.stopping_probability!r}.")
@@ -164,35 +214,13 @@ class MarginalizedGraphKernel(ParametricKernel):
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False, nodal: bool = False) -> Any:
         """Similarities of all graphs in X with all in Y (or X)."""
-        prepared = self.prepared(X, Y)
-        if nodal:
-            return _nodal_matrix(prepared)
-        if eval_gradient:
-            if Y is not None:
-                raise InvalidParameterError("the gradient can only be evaluated for Y=None.")
-            matrix, gradient = gradient_in_blocks(prepared, self.n_jobs)
-            return matrix, gradient[:, :, self._free]
-        return gram_in_memory(prepared, n_jobs=self.n_jobs)
+        return _nodal_matrix(self.prepared(X, Y)) if nodal else super().__call__(X, Y, eval_gradient)
 
     def diag(self, X: Any, nodal: bool = False) -> Any:
         """Similarity of every graph with itself; ``nodal=True``: of every node with itself."""
-        prepared = self.prepared(X)
-        pairs = np.repeat(np.arange(len(X))[:, None], 2, axis=1)
-        if nodal:
-            return np.concatenate([np.diag(block) for block in prepared.nodal(pairs)])
-        return prepared.values(pairs)
-
-    def precise(self) -> MarginalizedGraphKernel:
-        """The same kernel in double precision."""
-        return clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-8))
-
-    def scaled(self, factor: float) -> MarginalizedGraphKernel:
-        """This kernel times a number."""
-        return clone(self).set_params(starting_probability=self.starting_probability * float(np.sqrt(factor)))
-
-    def contracted_gradient(self, X: Any, weights: FloatArray) -> FloatArray:
-        """``sum_ij W_ij dK_ij / dtheta`` without storing the derivatives."""
-        return contract_in_blocks(self.prepared(X), weights, self.n_jobs)[self._free]
+        if not nodal:
+            return super().diag(X)
+        return np.concatenate([np.diag(block) for block in self.prepared(X).nodal(with_itself(len(X)))])
 
 
 def _checked(graphs: Any) -> Sequence[Graph]:

@@ -12,10 +12,10 @@ from sklearn.base import clone
 from mislabel.errors import InvalidGraphError, UnitsWarning, unknown_name
 from mislabel.kernels.graphs.gram import PreparedKernel
 from mislabel.kernels.graphs.graph import Graph
-from mislabel.kernels.graphs.marginalized import MarginalizedGraphKernel
+from mislabel.kernels.graphs.marginalized import BlockKernel, MarginalizedGraphKernel, WalkKernel
 from mislabel.kernels.graphs.molecules import graph_from_atoms
 from mislabel.kernels.graphs.pieces import Bounds, KroneckerDelta, Parameter, SquaredExponential, TensorProduct
-from mislabel.kernels.graphs.wrappers import BlockKernel, Normalized, Power, PreparedNormalized, PreparedPower
+from mislabel.kernels.graphs.wrappers import Normalized, Power, PreparedNormalized, PreparedPower
 
 #: Kinds of molecular properties.
 PROPERTIES = ("extensive", "intensive")
@@ -23,7 +23,7 @@ PROPERTIES = ("extensive", "intensive")
 _AMPLITUDE_RANGE = 1e4
 
 
-class MolecularKernel(BlockKernel):
+class MolecularKernel(WalkKernel):
     """Similarity of molecules in three dimensions, for Gaussian processes on their properties.
 
     Parameters
@@ -170,14 +170,6 @@ class MolecularKernel(BlockKernel):
         if not isinstance(self.starting_probability_bounds, str):
             kernel.set_params(starting_probability_bounds=(float(start / reach), float(start * reach)))
         return kernel
-
-    def precise(self) -> MolecularKernel:
-        """The same kernel in double precision."""
-        return clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-8))
-
-    def scaled(self, factor: float) -> MolecularKernel:
-        """This kernel times a number."""
-        return clone(self).set_params(starting_probability=self.starting_probability * float(np.sqrt(factor)))
 
 
 def bond_kernel(exponent: float = 1.0, n_jobs: int | None = None) -> BlockKernel:

@@ -30,6 +30,11 @@ def _data(context, builder, kind, array):
     return context.make_array(kind)(context, builder, array).data
 
 
+def _all_data(context, builder, signature, arguments, count):
+    """Pointers to the first ``count`` arguments, which are arrays."""
+    return [_data(context, builder, *pair) for pair in zip(signature.args[:count], arguments[:count], strict=True)]
+
+
 def _load(builder, data, offset, vector, bytes_):
     pointer = builder.bitcast(builder.gep(data, [offset]), vector.as_pointer())
     return builder.load(pointer, align=bytes_)
@@ -186,9 +191,7 @@ def turn_search(typing, search, direction, image, residual, node, ratio_f, ratio
 
     def codegen(context, builder, signature, arguments):
         name = str(signature.args[0].dtype)
-        arrays = [
-            _data(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:5], strict=False)
-        ]
+        arrays = _all_data(context, builder, signature, arguments, 5)
         search, direction, image, residual, node = arrays
         bytes_ = context.get_abi_sizeof(arguments[5].type)
         ratios = _alternating(builder, arguments[5], arguments[6], LANES[name])
@@ -215,9 +218,7 @@ def curvature(typing, image, search, direction, count):
 
     def codegen(context, builder, signature, arguments):
         name = str(signature.args[0].dtype)
-        arrays = [
-            _data(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:3], strict=False)
-        ]
+        arrays = _all_data(context, builder, signature, arguments, 3)
         image, search, direction = arrays
         bytes_ = LANES["float32"] * 4 // LANES[name]
 
@@ -240,9 +241,7 @@ def advance(typing, moved, residual, search, image, node, length_f, length_u, co
 
     def codegen(context, builder, signature, arguments):
         name = str(signature.args[0].dtype)
-        arrays = [
-            _data(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:5], strict=False)
-        ]
+        arrays = _all_data(context, builder, signature, arguments, 5)
         moved, residual, search, image, node = arrays
         bytes_ = context.get_abi_sizeof(arguments[5].type)
         lengths = _alternating(builder, arguments[5], arguments[6], LANES[name])
@@ -271,9 +270,7 @@ def bilinear(typing, guess, moved, residual, node, count):
     def codegen(context, builder, signature, arguments):
         name = str(signature.args[0].dtype)
         lanes = LANES[name]
-        arrays = [
-            _data(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:4], strict=False)
-        ]
+        arrays = _all_data(context, builder, signature, arguments, 4)
         guess, moved, residual, node = arrays
         bytes_ = LANES["float32"] * 4 // lanes
         integer = ir.IntType(32)

@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 
 from mislabel.errors import InvalidParameterError
-from mislabel.kernels.graphs.gram import PreparedKernel, contract_in_blocks, gradient_in_blocks, gram_in_memory
-from mislabel.kernels.graphs.marginalized import ParametricKernel
+from mislabel.kernels.graphs.gram import PreparedKernel
+from mislabel.kernels.graphs.marginalized import BlockKernel, with_itself
 from mislabel.kernels.graphs.pieces import Bounds, Parameter
 from mislabel.linalg.contract import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedNormalized:
-    """``K_ij / sqrt(K_ii K_jj)``; the diagonals are computed once."""
+class _PreparedAround:
+    """A kernel made from another's values on the same graphs."""
 
     inner: PreparedKernel
-    left: PreparedKernel
-    right: PreparedKernel
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -32,6 +30,14 @@ class PreparedNormalized:
     def symmetric(self) -> bool:
         """Whether rows and columns are the same graphs."""
         return self.inner.symmetric
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedNormalized(_PreparedAround):
+    """``K_ij / sqrt(K_ii K_jj)``; the diagonals are computed once."""
+
+    left: PreparedKernel
+    right: PreparedKernel
 
     def values(self, pairs: IntArray) -> FloatArray:
         """Normalised values; exactly one on the diagonal."""
@@ -50,16 +56,16 @@ class PreparedNormalized:
     @property
     def _diagonals(self) -> tuple[FloatArray, FloatArray]:
         if "diagonals" not in self.__dict__:
-            left = self.left.values(_same(self.left.shape[0]))
-            right = left if self.right is self.left else self.right.values(_same(self.right.shape[0]))
+            left = self.left.values(with_itself(self.left.shape[0]))
+            right = left if self.right is self.left else self.right.values(with_itself(self.right.shape[0]))
             self.__dict__["diagonals"] = (left, right)
         return self.__dict__["diagonals"]  # type: ignore[no-any-return]
 
     @property
     def _sloped_diagonals(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
         if "sloped" not in self.__dict__:
-            left = self.left.values_and_slopes(_same(self.left.shape[0]))
-            right = left if self.right is self.left else self.right.values_and_slopes(_same(self.right.shape[0]))
+            left = self.left.values_and_slopes(with_itself(self.left.shape[0]))
+            right = left if self.right is self.left else self.right.values_and_slopes(with_itself(self.right.shape[0]))
             self.__dict__["sloped"] = (left, right)
         return self.__dict__["sloped"]  # type: ignore[no-any-return]
 
@@ -68,27 +74,12 @@ def _exact_diagonal(prepared: PreparedNormalized, pairs: IntArray, values: Float
     return np.where(pairs[:, 0] == pairs[:, 1], 1.0, values) if prepared.symmetric else values
 
 
-def _same(size: int) -> IntArray:
-    return np.repeat(np.arange(size)[:, None], 2, axis=1)
-
-
 @dataclass(frozen=True, eq=False)
-class PreparedPower:
+class PreparedPower(_PreparedAround):
     """``amplitude K^exponent``, with derivatives by the logarithms of amplitude and exponent in front."""
 
-    inner: PreparedKernel
     exponent: float
     amplitude: float = 1.0
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.inner.shape
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether rows and columns are the same graphs."""
-        return self.inner.symmetric
 
     def values(self, pairs: IntArray) -> FloatArray:
         """Powers of the values."""
@@ -101,35 +92,6 @@ class PreparedPower:
         by_exponent = powers * self.exponent * np.log(values)
         inner = self.exponent * (powers / values)[:, None] * slopes
         return powers, np.column_stack([powers, by_exponent, inner])
-
-
-class BlockKernel(ParametricKernel):
-    """A kernel given by its :meth:`prepared` form and parameters alone."""
-
-    n_jobs: int | None = None
-    #: Columns of the prepared form's derivatives that are this kernel's parameters, in order.
-    _slope_columns: slice | list[int] = slice(None)
-
-    def prepared(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> PreparedKernel:
-        """This kernel on these graphs, laid out for evaluation by blocks."""
-        raise NotImplementedError
-
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Similarities of all graphs in X with all in Y (or X)."""
-        if not eval_gradient:
-            return gram_in_memory(self.prepared(X, Y), n_jobs=self.n_jobs)
-        if Y is not None:
-            raise InvalidParameterError("the gradient can only be evaluated for Y=None.")
-        matrix, gradient = gradient_in_blocks(self.prepared(X), self.n_jobs)
-        return matrix, gradient[:, :, self._slope_columns][:, :, self._free]
-
-    def diag(self, X: Any) -> FloatArray:
-        """Similarity of every graph with itself."""
-        return self.prepared(X).values(_same(len(X)))
-
-    def contracted_gradient(self, X: Any, weights: FloatArray) -> FloatArray:
-        """``sum_ij W_ij dK_ij / dtheta`` without storing the derivatives."""
-        return contract_in_blocks(self.prepared(X), weights, self.n_jobs)[self._slope_columns][self._free]
 
 
 class Normalized(BlockKernel):
