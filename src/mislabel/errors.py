@@ -54,6 +54,14 @@ class MoleculeFileError(MislabelError, ValueError):
     """A file of molecules that cannot be read; names file, molecule and line."""
 
 
+class TableFileError(MislabelError, ValueError):
+    """A table that cannot be read or written; names the file and the reason."""
+
+
+class DecisionsError(MislabelError, ValueError):
+    """Decisions that cannot be applied to a file."""
+
+
 class DownloadError(MislabelError, OSError):
     """A data set could not be fetched."""
 

@@ -93,6 +93,16 @@ class MoleculeSet(Sequence[Any]):
     def __getitem__(self, index: int | slice) -> Any:
         return self.molecules[index]
 
+    def describe(self) -> pd.DataFrame:
+        """A table for people: name, formula and size of every molecule beside its properties."""
+        columns: dict[str, Any] = {}
+        if self.molecules and isinstance(self.molecules[0], Molecule):
+            columns["molecule"] = [molecule.name for molecule in self.molecules]
+            columns["formula"] = [molecule.formula for molecule in self.molecules]
+        columns["atoms"] = [len(molecule) for molecule in self.molecules]
+        taken = {name: values for name, values in self.properties.items() if name not in columns}
+        return pd.DataFrame({**columns, **taken})
+
     def labels(self, name: str) -> np.ndarray:
         """One property as numbers."""
         if name not in self.properties:
@@ -171,6 +181,61 @@ def _xyz_records(path: Path) -> Iterator[tuple[Molecule, dict[str, Any]]]:
         if comment.startswith("gdb"):
             at += 3  # frequencies, SMILES, InChI
         number += 1
+
+
+def replace_xyz_labels(path: Path, name: str, values: dict[int, float], dropped: set[int]) -> str:
+    """The text of an xyz file with a property of some molecules replaced and others left out."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    kept: list[str] = []
+    at, number = 0, 0
+    while at < len(lines):
+        if not lines[at].strip():
+            kept.append(lines[at])
+            at += 1
+            continue
+        end = at + 2 + int(lines[at])
+        if lines[at + 1].startswith("gdb"):
+            end += 3
+        block = lines[at:end]
+        if number in values:
+            block[1] = _with_value(block[1], name, values[number], f"{path}, molecule {number}")
+        if number not in dropped:
+            kept += block
+        at, number = end, number + 1
+    return "".join(kept)
+
+
+def _with_value(comment: str, name: str, value: float, where: str) -> str:
+    if comment.startswith("gdb"):
+        names = ["index", *(known for known, _ in _QM9_VALUES)]
+        if name in names:
+            fields = re.split(r"(\s+)", comment)
+            fields[2 * (names.index(name) + 1)] = repr(value)
+            return "".join(fields)
+    else:
+        pattern = re.compile(r"((?:^|(?<=\s))" + re.escape(name) + r"=)(\"[^\"]*\"|\{[^}]*\}|\S+)")
+        changed, count = pattern.subn(lambda match: match.group(1) + repr(value), comment)
+        if count:
+            return changed
+    raise MoleculeFileError(f"{where} has no property {name!r}.")
+
+
+def replace_sdf_labels(path: Path, name: str, values: dict[int, float], dropped: set[int]) -> str:
+    """The text of an SD file with a property of some molecules replaced and others left out."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    blocks = re.split(r"(?<=\$\$\$\$)\r?\n", text)
+    kept: list[str] = []
+    item = re.compile(r"(^>[^\n]*<" + re.escape(name) + r">[^\n]*\n)([^\n]*)", re.MULTILINE)
+    for number, block in enumerate(blocks):
+        if number in dropped:
+            continue
+        if number in values:
+            value = repr(values[number])
+            block, count = item.subn(lambda match, value=value: match.group(1) + value, block, count=1)
+            if not count:
+                raise MoleculeFileError(f"{path}, molecule {number} has no property {name!r}.")
+        kept.append(block)
+    return "\n".join(kept)
 
 
 def _atom(line: str, first: tuple[int, int], where: str) -> tuple[int, list[float]]:

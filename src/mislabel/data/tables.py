@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mislabel.data.columns import LeftOut, choose_features
 from mislabel.errors import (
     InvalidFeaturesError,
     InvalidLabelsError,
@@ -22,12 +23,18 @@ from mislabel.errors import (
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
-    """Numeric features, label and the user's own row ids."""
+    """Numeric features, label and the user's own row ids.
+
+    used : the columns of the table that the features were made from.
+    left_out : columns that were not used, and why.
+    """
 
     features: NDArray[np.float64]
     feature_names: list[str]
     label: NDArray[np.float64]
     rows: NDArray[Any]
+    used: list[str] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
 
 
 def read_labelled_table(
@@ -40,24 +47,28 @@ def read_labelled_table(
 ) -> LabelledTable:
     """Split a dataframe into label, ids and numeric features.
 
-    Numeric columns are taken as they are; tables with categories, dates, text or missing values go through skrub's
-    TableVectorizer.
+    Constant columns, row ids and copies of the label are left out. Numeric columns are taken as they are; tables with
+    categories, dates, text or missing values go through skrub's TableVectorizer.
     """
     if not isinstance(frame, pd.DataFrame):
         raise InvalidParameterError(f"expected a pandas DataFrame, got {type(frame).__name__}.")
     for name in [label, *([id] if id is not None else []), *drop, *(features or ())]:
-        _check_column(frame, name)
+        check_column(frame, name)
     rows = frame.index.to_numpy() if id is None else frame[id].to_numpy()
     excluded = {label, *drop, *([id] if id is not None else [])}
     names = [name for name in (features if features is not None else frame.columns) if name not in excluded]
-    if not names:
+    numbers = _numeric_label(frame[label], rows)
+    used, left_out = choose_features(frame, numbers, names, asked_for=features is not None)
+    if not used:
+        reasons = "".join(f" {column.column!r} was left out: {column.reason}." for column in left_out[:5])
         raise InvalidFeaturesError(
-            "no feature columns are left after taking out the label, the ids and dropped columns."
+            f"no feature columns are left after taking out the label, the ids and dropped columns.{reasons}"
         )
-    return LabelledTable(*_numeric_features(frame[names]), _numeric_label(frame[label], rows), rows)
+    return LabelledTable(*_numeric_features(frame[used]), numbers, rows, used, left_out)
 
 
-def _check_column(frame: pd.DataFrame, name: str) -> None:
+def check_column(frame: pd.DataFrame, name: str) -> None:
+    """Complain about a column that is not there, naming the closest one that is."""
     if name not in frame.columns:
         columns = [str(column) for column in frame.columns]
         close = difflib.get_close_matches(str(name), columns, n=1)

@@ -1,6 +1,9 @@
-"""From arrays to a verdict: scores, thresholds, corrections, the audit table."""
+"""From arrays to a verdict: scores, thresholds, calibration, error patterns, the audit table."""
 
+from mislabel.decisions.by_feature import FeatureNoise, NoiseBin, noise_by_feature
+from mislabel.decisions.calibration import Calibration, calibrate
 from mislabel.decisions.evidence import Evidence
+from mislabel.decisions.patterns import Pattern, find_patterns
 from mislabel.decisions.scores import SCORES, score_labels
 from mislabel.decisions.table import AUDIT_COLUMNS, audit_table
 from mislabel.decisions.thresholds import THRESHOLDS, p_values, q_values, suspects
@@ -9,8 +12,15 @@ __all__ = [
     "AUDIT_COLUMNS",
     "SCORES",
     "THRESHOLDS",
+    "Calibration",
     "Evidence",
+    "FeatureNoise",
+    "NoiseBin",
+    "Pattern",
     "audit_table",
+    "calibrate",
+    "find_patterns",
+    "noise_by_feature",
     "p_values",
     "q_values",
     "score_labels",

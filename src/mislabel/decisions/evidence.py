@@ -18,6 +18,7 @@ class Evidence:
     rows : the user's own ids.
     expected, variance : what the other labels predict, and its variance without the label's own noise.
     corrected : posterior mean of the clean label.
+    degrees : clean labels spread like a Student-t with so many degrees of freedom; infinite for a normal distribution.
     """
 
     rows: NDArray[Any]
@@ -28,3 +29,4 @@ class Evidence:
     z: FloatArray
     noise_variance: FloatArray
     corrected: FloatArray
+    degrees: float = float("inf")

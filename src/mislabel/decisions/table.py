@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
 from mislabel.decisions.evidence import Evidence
 from mislabel.decisions.scores import score_labels
-from mislabel.decisions.thresholds import p_values, q_values, suspects
-from mislabel.errors import InvalidParameterError
+from mislabel.decisions.thresholds import half_width, p_values, q_values, suspects
 
 AUDIT_COLUMNS = [
     "row",
@@ -35,24 +33,22 @@ def audit_table(
     cutoff: float = 0.05,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    """Assemble the table.
+    """Assemble the table from evidence, calibrated if it is to be.
 
     ``expected_low`` and ``expected_high`` bound where a clean label would lie with probability ``confidence``. The
     suggested label is the posterior mean of the clean label for suspects and missing labels, the label itself for all
     others.
     """
-    if not 0.0 < confidence < 1.0:
-        raise InvalidParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+    half = half_width(evidence, confidence)
     scores = score_labels(evidence, score)
     suspect = suspects(evidence, scores, threshold, cutoff)
-    half_width = norm.ppf(0.5 + confidence / 2.0) * np.sqrt(evidence.variance)
     table = pd.DataFrame(
         {
             "row": evidence.rows,
             "label": evidence.label,
             "expected": evidence.expected,
-            "expected_low": evidence.expected - half_width,
-            "expected_high": evidence.expected + half_width,
+            "expected_low": evidence.expected - half,
+            "expected_high": evidence.expected + half,
             "suggested_label": np.where(suspect | np.isnan(evidence.label), evidence.corrected, evidence.label),
             "noise_std": np.sqrt(evidence.noise_variance),
             "z": evidence.z,

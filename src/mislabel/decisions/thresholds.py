@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import false_discovery_control, norm
+from scipy.stats import false_discovery_control, norm, t
 
 from mislabel.decisions.evidence import Evidence, FloatArray
 from mislabel.errors import InvalidParameterError, unknown_name
@@ -15,8 +15,19 @@ BoolArray = NDArray[np.bool_]
 
 
 def p_values(evidence: Evidence) -> FloatArray:
-    """Two-sided normal p-value of z: how often a clean label would look at least this wrong."""
-    return np.where(np.isnan(evidence.z), 1.0, 2.0 * norm.sf(np.abs(evidence.z)))
+    """Two-sided p-value of z: how often a clean label would look at least this wrong."""
+    size = np.abs(evidence.z)
+    tail = norm.sf(size) if np.isinf(evidence.degrees) else t.sf(size, evidence.degrees)
+    return np.where(np.isnan(evidence.z), 1.0, 2.0 * tail)
+
+
+def half_width(evidence: Evidence, confidence: float) -> FloatArray:
+    """Half the width of the interval that holds a clean label with this probability."""
+    if not 0.0 < confidence < 1.0:
+        raise InvalidParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+    upper = 0.5 + confidence / 2.0
+    quantile = norm.ppf(upper) if np.isinf(evidence.degrees) else t.ppf(upper, evidence.degrees)
+    return np.asarray(quantile * np.sqrt(evidence.variance))
 
 
 def q_values(evidence: Evidence) -> FloatArray:

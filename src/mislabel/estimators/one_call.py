@@ -1,14 +1,58 @@
-"""From a mixed table to its audit in one call."""
+"""From a table or a set of molecules to its audit, with everything a reviewer wants to know, in one call."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from mislabel.data.columns import LeftOut
+from mislabel.data.molecules import MoleculeSet
 from mislabel.data.tables import read_labelled_table
+from mislabel.decisions import FeatureNoise, Pattern, find_patterns, noise_by_feature
+from mislabel.estimators.neighbours import nearest_trusted
 from mislabel.estimators.regressor import LabelNoiseRegressor
+
+#: Columns with at most this many different values can have an offset of their own.
+MOST_GROUPS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """An audit and what it rests on.
+
+    table : one row per label, the most suspicious first; ``positions`` says where each row stands in ``frame``.
+    frame : the user's table. used, left_out : its columns that were features, and those that were not.
+    patterns : systematic errors; their corrected labels are the suggestions for the rows concerned.
+    by_feature : how the noise depends on the columns.
+    """
+
+    table: pd.DataFrame
+    positions: NDArray[np.intp]
+    frame: pd.DataFrame
+    label: str
+    id: str | None
+    fdr: float
+    model: LabelNoiseRegressor
+    used: list[str]
+    left_out: list[LeftOut]
+    patterns: list[Pattern]
+    by_feature: list[FeatureNoise]
+
+    @property
+    def n_suspects(self) -> int:
+        """How many labels look wrong."""
+        return int(self.table["suspect"].sum())
+
+    def neighbours(self, positions: Sequence[int], count: int = 5) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """The most similar rows that are not suspect themselves, and how similar they are."""
+        trusted = np.ones(len(self.table), dtype=bool)
+        trusted[self.positions[(self.table["suspect"] | self.table["label"].isna()).to_numpy()]] = False
+        return nearest_trusted(self.model, np.asarray(positions, dtype=np.intp), trusted, count)
 
 
 def audit(
@@ -39,10 +83,81 @@ def audit(
     score, threshold, cutoff, confidence : see :meth:`LabelNoiseRegressor.audit`.
     options : passed to :class:`LabelNoiseRegressor`.
     """
+    decision = {"score": score, "threshold": threshold, "cutoff": cutoff, "confidence": confidence}
+    found = audit_table_of(
+        frame, label, fdr, id=id, drop=drop, features=features, y_err=y_err, decision=decision, **options
+    )
+    return found.table
+
+
+def audit_table_of(
+    frame: pd.DataFrame,
+    label: str,
+    fdr: float = 0.05,
+    *,
+    id: str | None = None,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    y_err: Any = None,
+    decision: dict[str, Any] | None = None,
+    **options: Any,
+) -> Audit:
+    """As :func:`audit`, with the model, the patterns and the columns that were used; ``decision`` goes to its audit."""
     if isinstance(y_err, str):
         drop = [*drop, y_err]
-    table = read_labelled_table(frame, label, id=id, drop=drop, features=features)
+    labelled = read_labelled_table(frame, label, id=id, drop=drop, features=features)
     errors = frame[y_err].to_numpy(dtype=float) if isinstance(y_err, str) else y_err
-    named = pd.DataFrame(table.features, index=pd.Index(table.rows))
-    model = LabelNoiseRegressor(**options).fit(named, table.label, y_err=errors)
-    return model.audit(fdr, score=score, threshold=threshold, cutoff=cutoff, confidence=confidence)
+    named = pd.DataFrame(labelled.features, index=pd.Index(labelled.rows))
+    model = LabelNoiseRegressor(**options).fit(named, labelled.label, y_err=errors)
+    return _assemble(model, frame, label, id, fdr, labelled.used, labelled.left_out, decision)
+
+
+def audit_molecules(
+    molecules: MoleculeSet, label: str, fdr: float = 0.05, *, decision: dict[str, Any] | None = None, **options: Any
+) -> Audit:
+    """Audit one property of a set of molecules; ``options`` name the kernel."""
+    labels = molecules.labels(label)
+    model = LabelNoiseRegressor(**options).fit(molecules, labels)
+    frame = molecules.describe()
+    used = [name for name in frame.columns if name != label]
+    return _assemble(model, frame, label, None, fdr, used, [], decision)
+
+
+def _assemble(
+    model: LabelNoiseRegressor,
+    frame: pd.DataFrame,
+    label: str,
+    id: str | None,
+    fdr: float,
+    used: list[str],
+    left_out: list[LeftOut],
+    decision: dict[str, Any] | None,
+) -> Audit:
+    size = len(frame)
+    rows = model.rows_ if id is None else frame[id].to_numpy()
+    table = model.audit(fdr, **(decision or {}), by_position=True)
+    positions = table["row"].to_numpy(dtype=np.intp)
+    table["row"] = rows[positions]
+    suspect = np.zeros(size, dtype=bool)
+    suspect[positions] = table["suspect"].to_numpy()
+    evidence = model.calibrated_evidence_
+    patterns = find_patterns(evidence.label, evidence.expected, evidence.variance, suspect, _groups(frame, used))
+    where = np.empty(size, dtype=np.intp)
+    where[positions] = np.arange(size)
+    for pattern in patterns:
+        table.loc[where[pattern.positions], "suggested_label"] = pattern.corrected
+    by_feature = noise_by_feature(frame.reset_index(drop=True), used, evidence.z, suspect)
+    return Audit(table, positions, frame, label, id, fdr, model, used, left_out, patterns, by_feature)
+
+
+def _groups(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, list[Any]]:
+    """Columns whose values may stand for an instrument, a batch, an operator."""
+    groups = {}
+    for name in columns:
+        values = frame[name].astype(object).where(frame[name].notna(), "")
+        try:
+            if 1 < values.nunique() <= MOST_GROUPS:
+                groups[name] = values.tolist()
+        except TypeError:  # lists and the like
+            continue
+    return groups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from mislabel.compiled_loops import clean_interrupts
-from mislabel.decisions import Evidence, audit_table
+from mislabel.decisions import Calibration, Evidence, audit_table, calibrate
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.cross_fit import cross_fitted_mean
 from mislabel.estimators.fitting import FitOptions, fit_noise_model
+from mislabel.estimators.means import AUTO, MeanChoice, choose_mean, mean_named
 from mislabel.estimators.validation import (
     check_features,
     check_kernel_matrix,
@@ -51,8 +53,9 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         paper's model.
     penalty, penalty_power : float
         The paper's ``lambda`` and ``p`` in ``lambda * ||noise_variance||_p^p``.
-    mean : None or a scikit-learn regressor
-        Its cross-fitted predictions are subtracted first and added back by predict.
+    mean : None, a scikit-learn regressor, or a name
+        Its cross-fitted predictions are subtracted first and added back by predict. Names: "boosting", "trees", "linear",
+        "none", and "auto", which takes the one of the best leave-one-out predictive density (or none).
     center : {"median", "none"} or float
         What is subtracted from the labels (after ``mean``).
     solver : str
@@ -90,6 +93,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
     corrected_labels_ : posterior mean of each clean label.
     objective_, objective_path_ : ``log|K + S| + y'(K + S)^-1 y`` plus penalties, at the end and after every iteration.
     residual_, converged_, n_iter_, n_factorizations_, solver_cost_ : how the solver ended; cost in n^3 operations.
+    mean_choice_ : which mean function was chosen, and why, for ``mean="auto"``; else None.
     kernel_ : the kernel with its final hyperparameters; it describes ``(y - center_) / scale_``.
     """
 
@@ -154,10 +158,11 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         fit_points = points if present.size == labels.size else take(points, present, kernel)
         with ProgressReporter(self.verbose) as progress:
             target = labels[present]
+            mean, choice = self._mean_for(fit_points, target, known_variance[present], random_state, progress)
             mean_model = None
-            if self.mean is not None:
+            if mean is not None:
                 progress("cross-fitting the mean model", 0.0)
-                out_of_fold, mean_model = cross_fitted_mean(self.mean, fit_points, target, random_state, self.n_jobs)
+                out_of_fold, mean_model = cross_fitted_mean(mean, fit_points, target, random_state, self.n_jobs)
                 target = target - out_of_fold
             center = self._center_of(target, kernel)
             scale = self._scale_of(target - center)
@@ -177,7 +182,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.kernel_ = fitted.kernel.kernel
         self.center_, self.scale_ = center, scale
         self.mean_model_ = mean_model
-        self._fit_points = fit_points
+        self.mean_choice_ = choice
+        self._points, self._fit_points = points, fit_points
         self._weights = fitted.solution.state.weights
         self._covariance = fitted.solution.state.covariance
         self.rows_, self.labels_ = rows, labels
@@ -225,6 +231,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         threshold: str = "fdr",
         cutoff: float | None = None,
         confidence: float = 0.95,
+        calibrated: bool = True,
+        by_position: bool = False,
     ) -> pd.DataFrame:
         """One row per label, the most suspicious first.
 
@@ -234,13 +242,32 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         score : "z", "noise_variance" (the paper's), "loo_error" or "gain"; orders the table.
         threshold, cutoff : "fdr", or "top-k" with the number of labels, or "z" with the number of standard deviations.
         confidence : probability content of the interval around the expected label.
+        calibrated : whether z, p-values and intervals follow ``calibration_``: where clean labels spread more widely
+            than the model promises, as those of most real tables do, they say so. False takes ``z_`` as it is.
+        by_position : whether ``row`` is the position of the label in y instead of the user's own id.
         """
         check_is_fitted(self)
         if threshold == "fdr":
             cutoff = fdr
         elif cutoff is None:
             raise InvalidParameterError(f"threshold={threshold!r} needs a cutoff, for example cutoff=3.")
-        return audit_table(self._evidence, score=score, threshold=threshold, cutoff=cutoff, confidence=confidence)
+        evidence = self.calibrated_evidence_ if calibrated else self._evidence
+        if by_position:
+            evidence = replace(evidence, rows=np.arange(evidence.label.size))
+        return audit_table(evidence, score=score, threshold=threshold, cutoff=cutoff, confidence=confidence)
+
+    @property
+    def calibration_(self) -> Calibration:
+        """How far leave-one-out errors spread, compared with ``loo_variance_``; found when first asked for."""
+        check_is_fitted(self)
+        if self._calibration is None:
+            self._calibration = calibrate(self.loo_error_, self.loo_variance_)
+        return self._calibration
+
+    @property
+    def calibrated_evidence_(self) -> Evidence:
+        """What the default audit is decided from, one entry per label in the order of y."""
+        return self.calibration_.apply(self._evidence)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -272,6 +299,20 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         points = check_features(X)
         validate_data(self, X, skip_check_array=True, reset=False)
         return points
+
+    def _mean_for(
+        self, points: Any, target: np.ndarray, known_variance: np.ndarray, random_state: Any, progress: Any
+    ) -> tuple[Any, MeanChoice | None]:
+        """The mean function to use, and how it was chosen where that was left open."""
+        if not isinstance(self.mean, str):
+            return self.mean, None
+        if self.mean != AUTO:
+            return mean_named(self.mean), None
+        if self._takes_objects() or isinstance(self.kernel, str) or not np.ptp(target):
+            return None, None
+        seed = int(random_state.randint(np.iinfo(np.int32).max))
+        choice = choose_mean(self, points, target, np.sqrt(known_variance), seed, progress)
+        return mean_named(choice.name), choice
 
     def _takes_objects(self) -> bool:
         """Whether the kernel works on objects that are not rows of numbers."""
@@ -356,6 +397,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.label_noise_ = spread(loo.label_noise * scale, np.nan)
         self.loo_mean_ = np.where(np.isnan(labels), spread(np.zeros(present.size), filled), labels - self.loo_error_)
         self.corrected_labels_ = np.where(np.isnan(labels), self.loo_mean_, labels - self.label_noise_)
+        self._calibration: Calibration | None = None
         self._evidence = Evidence(
             rows=self.rows_,
             label=labels,

@@ -1,0 +1,147 @@
+"""Where the noise is: suspects and z by the values of each column, so that a bad day or a bad instrument shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import chi2_contingency, kruskal
+
+from mislabel.decisions.evidence import FloatArray
+
+MOST_BINS = 12
+_LEAST_ROWS = 20
+_LEAST_SUSPECTS = 5
+#: Name of the pseudo-column that stands for the order of the rows.
+FILE_ORDER = "position in the file"
+
+
+@dataclass(frozen=True)
+class NoiseBin:
+    """Rows with similar values of one column."""
+
+    name: str
+    count: int
+    suspects: int
+    mean_abs_z: float
+
+
+@dataclass(frozen=True)
+class FeatureNoise:
+    """How the noise depends on one column; a small ``p_value`` says that it does."""
+
+    column: str
+    kind: str  # "number", "category", "date", "order"
+    bins: list[NoiseBin]
+    p_value: float
+
+
+def noise_by_feature(
+    frame: pd.DataFrame, columns: Sequence[str], z: FloatArray, suspect: NDArray[np.bool_]
+) -> list[FeatureNoise]:
+    """One entry per column whose values can be grouped, and one for the order of the rows; the clearest first."""
+    found = []
+    order = pd.Series(np.arange(len(z)), name=FILE_ORDER)
+    for name, column in [*((name, frame[name]) for name in columns), (FILE_ORDER, order)]:
+        kind, codes, names = _grouped(column)
+        if name == FILE_ORDER:
+            kind = "order"
+        entry = _entry(name, kind, codes, names, z, suspect)
+        if entry is not None:
+            found.append(entry)
+    return sorted(found, key=lambda entry: entry.p_value)
+
+
+def _entry(
+    name: str, kind: str, codes: NDArray[np.intp], names: list[str], z: FloatArray, suspect: NDArray[np.bool_]
+) -> FeatureNoise | None:
+    known = np.isfinite(z) & (codes >= 0)
+    if np.count_nonzero(known) < _LEAST_ROWS or len(names) < 2:
+        return None
+    size = np.abs(z)
+    bins, groups, counts = [], [], []
+    for code, label in enumerate(names):
+        member = known & (codes == code)
+        count = int(np.count_nonzero(member))
+        if not count:
+            continue
+        hits = int(np.count_nonzero(suspect & member))
+        bins.append(NoiseBin(label, count, hits, float(np.mean(np.minimum(size[member], 10.0)))))
+        groups.append(size[member])
+        counts.append((hits, count - hits))
+    if len(bins) < 2:
+        return None
+    return FeatureNoise(name, kind, bins, _p_value(groups, np.array(counts)))
+
+
+def _p_value(groups: list[FloatArray], counts: NDArray[np.int_]) -> float:
+    """Whether |z| or the share of suspects differs between the bins; the smaller of two tests, doubled."""
+    p_values = []
+    try:
+        p_values.append(float(kruskal(*groups).pvalue))
+    except ValueError:  # all the same
+        p_values.append(1.0)
+    if counts[:, 0].sum() >= _LEAST_SUSPECTS:
+        p_values.append(float(chi2_contingency(counts).pvalue))
+    return min(1.0, len(p_values) * float(np.nanmin(p_values)))
+
+
+def _grouped(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
+    """Codes of at most MOST_BINS groups (-1: missing) and their names."""
+    if pd.api.types.is_bool_dtype(column):
+        return _categories(column)
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return _dates(column)
+    if pd.api.types.is_numeric_dtype(column):
+        values = column.to_numpy(dtype=float, na_value=np.nan)
+        if np.unique(values[np.isfinite(values)]).size <= MOST_BINS:
+            return _categories(column)
+        return "number", *_quantile_bins(values, lambda edge: f"{edge:.4g}")
+    sample = column.dropna().astype(str).head(200)
+    if len(sample) and sample.nunique() > MOST_BINS and sample.str.contains(r"\d").all():
+        parsed = pd.to_datetime(sample, errors="coerce", format="mixed")
+        if parsed.notna().mean() > 0.9:
+            return _dates(pd.to_datetime(column, errors="coerce", format="mixed", utc=True))
+    return _categories(column)
+
+
+def _categories(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
+    text = column.astype(object).where(column.notna(), None).map(lambda value: None if value is None else str(value))
+    counts = text.value_counts()
+    if len(counts) > 0.5 * len(column):
+        return "category", np.full(len(column), -1, dtype=np.intp), []
+    top = list(counts.index[: MOST_BINS - 1]) if len(counts) > MOST_BINS else sorted(counts.index, key=_natural)
+    codes = pd.Categorical(text, categories=top).codes.astype(np.intp)
+    if len(counts) > MOST_BINS:
+        codes[(codes < 0) & text.notna().to_numpy()] = len(top)
+        top = [*top, f"{len(counts) - len(top)} others"]
+    return "category", codes, top
+
+
+def _natural(text: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(text), text
+    except ValueError:
+        return 1, 0.0, text
+
+
+def _dates(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
+    seconds = column.astype("int64").to_numpy(dtype=float)
+    seconds[column.isna().to_numpy()] = np.nan
+    unit = float(getattr(column.dtype, "unit", "ns") == "us") * 1e6 + float(getattr(column.dtype, "unit", "ns") == "ns") * 1e9
+    unit = unit or (1e3 if getattr(column.dtype, "unit", "ns") == "ms" else 1.0)
+    return "date", *_quantile_bins(seconds / unit, lambda edge: str(pd.Timestamp(edge, unit="s").date()))
+
+
+def _quantile_bins(values: FloatArray, show: object) -> tuple[NDArray[np.intp], list[str]]:
+    known = np.isfinite(values)
+    if np.count_nonzero(known) < 2:
+        return np.full(values.size, -1, dtype=np.intp), []
+    edges = np.unique(np.quantile(values[known], np.linspace(0.0, 1.0, MOST_BINS + 1)))
+    codes = np.full(values.size, -1, dtype=np.intp)
+    codes[known] = np.clip(np.searchsorted(edges, values[known], side="right") - 1, 0, max(edges.size - 2, 0))
+    names = [f"{show(low)} to {show(high)}" for low, high in zip(edges[:-1], edges[1:], strict=True)]  # type: ignore[operator]
+    return codes, names

@@ -1,0 +1,127 @@
+"""How far leave-one-out errors really spread, compared with what the model promised.
+
+Clean labels of real tables are often heavier-tailed than a Gaussian process with one base noise can say, and predictions from
+near duplicates are promised too sharply. The errors themselves tell: they are described as a mixture of clean labels, Student-t
+with variance ``scale * v + floor``, and wrong ones, normal with an additional variance. Where that is no better than the model's
+own word (t with infinitely many degrees of freedom, scale one, floor zero), the model's word stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import gammaln
+
+from mislabel.decisions.evidence import Evidence, FloatArray
+
+#: Errors beyond this many tell nothing new about five numbers.
+MOST_ERRORS = 5000
+_LEAST_ERRORS = 50
+#: Log likelihood that a calibration must gain to replace the model's own word; by accident it does so in one of fifty cases.
+LEAST_GAIN = 5.0
+_MAD_TO_STD = 1.4826
+#: Promised standard deviations are not believed below this fraction of the typical error: likelihoods of exact duplicates are
+#: unbounded.
+_SHARPEST = 0.1
+#: Logarithms (or logits) of: share of wrong labels, their variance, scale, floor, degrees of freedom less two.
+_BOUNDS = [(-9.0, 0.0), (-4.0, 14.0), (-5.0, 5.0), (-14.0, 3.0), (-1.5, 5.0)]
+_STARTS = [(-2.0, 2.0, 0.0, -6.0, 1.5), (-2.0, 5.0, 0.0, -1.0, 1.5), (-2.0, 3.0, 0.0, -3.0, 4.0)]
+_NORMAL_FROM = 60.0
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Spread of clean labels around what the others expect.
+
+    scale, floor, sharpest : variance of a clean label is ``scale * max(v, sharpest) + floor``, ``v`` being what the model
+        promised.
+    degrees : of freedom of the Student-t; infinite for a normal distribution.
+    wrong_fraction, wrong_std : of the other group.
+    log_density : mean log predictive density of all labels under the mixture; larger is better.
+    adjusted : whether this differs from the model's own word.
+    """
+
+    scale: float
+    floor: float
+    sharpest: float
+    degrees: float
+    wrong_fraction: float
+    wrong_std: float
+    log_density: float
+    adjusted: bool
+
+    def apply(self, evidence: Evidence) -> Evidence:
+        """The evidence with the spread that was found instead of the one that was promised."""
+        if not self.adjusted:
+            return evidence
+        variance = self.scale * np.maximum(evidence.variance, self.sharpest) + self.floor
+        return replace(
+            evidence, variance=variance, z=evidence.error / np.sqrt(variance), degrees=self.degrees
+        )
+
+
+def as_promised(log_density: float = float("nan"), wrong_fraction: float = 0.0, wrong_std: float = 0.0) -> Calibration:
+    """The calibration that takes the model at its word."""
+    return Calibration(1.0, 0.0, 0.0, float("inf"), wrong_fraction, wrong_std, log_density, adjusted=False)
+
+
+def calibrate(error: FloatArray, variance: FloatArray) -> Calibration:
+    """Describe leave-one-out errors; NaN errors (missing labels) do not count."""
+    known = np.isfinite(error) & (variance > 0)
+    error, variance = error[known], variance[known]
+    if error.size > MOST_ERRORS:
+        # Evenly through the sorted errors, so that the sample has the same quantiles.
+        order = np.argsort(error, kind="stable")
+        chosen = order[np.linspace(0, error.size - 1, MOST_ERRORS).round().astype(int)]
+        error, variance = error[chosen], variance[chosen]
+    unit = _MAD_TO_STD * float(np.median(np.abs(error))) if error.size else 0.0
+    if error.size < _LEAST_ERRORS or unit == 0.0:
+        return as_promised()
+    e, v = error / unit, np.maximum(variance / unit**2, _SHARPEST**2)
+    plain = min((_fit(e, v, start, promised=True) for start in _STARTS[:2]), key=lambda fit: fit[0])
+    full = min((_fit(e, v, start, promised=False) for start in _STARTS), key=lambda fit: fit[0])
+    shift = np.log(unit)
+    # Three more numbers must earn their keep, with something to spare: the model's word is the default.
+    if e.size * (plain[0] - full[0]) <= LEAST_GAIN:
+        share, spread = _sigmoid(plain[1][0]), float(np.exp(0.5 * plain[1][1]))
+        return as_promised(-plain[0] - shift, share, spread * unit)
+    x = full[1]
+    degrees = 2.0 + float(np.exp(x[4]))
+    return Calibration(
+        scale=float(np.exp(x[2])),
+        floor=float(np.exp(x[3])) * unit**2,
+        sharpest=(_SHARPEST * unit) ** 2,
+        degrees=float("inf") if degrees > _NORMAL_FROM else degrees,
+        wrong_fraction=_sigmoid(x[0]),
+        wrong_std=float(np.exp(0.5 * x[1])) * unit,
+        log_density=-full[0] - shift,
+        adjusted=True,
+    )
+
+
+def _sigmoid(value: float) -> float:
+    return float(1.0 / (1.0 + np.exp(-value)))
+
+
+def _fit(e: FloatArray, v: FloatArray, start: tuple[float, ...], *, promised: bool) -> tuple[float, FloatArray]:
+    """Mean negative log density and parameters of the best mixture from one start."""
+    square = e**2
+
+    def value(x: FloatArray) -> float:
+        share = _sigmoid(x[0])
+        clean = v if promised else np.exp(x[2]) * v + np.exp(x[3])
+        if promised:
+            first = -0.5 * (square / clean + np.log(2.0 * np.pi * clean))
+        else:
+            nu = 2.0 + np.exp(x[4])
+            constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu)
+            first = constant - 0.5 * np.log(clean) - 0.5 * (nu + 1.0) * np.log1p(square / (nu * clean))
+        wide = clean + np.exp(x[1])
+        second = -0.5 * (square / wide + np.log(2.0 * np.pi * wide))
+        return -float(np.mean(np.logaddexp(first + np.log1p(-share), second + np.log(share))))
+
+    free = 2 if promised else 5
+    found = minimize(value, np.array(start[:free]), method="L-BFGS-B", bounds=_BOUNDS[:free])
+    return float(found.fun), np.asarray(found.x)
