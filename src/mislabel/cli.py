@@ -4,69 +4,260 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mislabel.errors import MislabelError
+
+#: What a wrong usage or an unusable file exits with.
+FAILED = 2
+INTERRUPTED = 130
+
+AUDIT_HELP = """\
+Finds the values of one column that the other rows make implausible, and writes into a folder: report.html (open it
+in a browser, review and correct), audit.csv (one row per label, the most suspicious first) and summary.json.
+
+Tables: CSV, TSV (delimiter, encoding, decimal comma and thousands separators are recognised), Parquet, Excel. Columns may
+hold numbers, categories, dates, text and gaps. Molecules: xyz, extended xyz and sdf files, or a table with a column whose name
+contains "smiles".
+"""
+APPLY_HELP = """\
+Writes a copy of FILE with the decisions that were exported from the report: corrected labels, dropped rows. All other
+cells stay as they were. FILE must be the very file that was audited; it is never changed.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the ``mislabel`` command."""
-    parser = argparse.ArgumentParser(
-        prog="mislabel", description="Find and correct wrong real-valued labels in regression data."
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    demo = commands.add_parser("demo", help="find planted errors in a shipped table")
-    demo.add_argument("--fdr", type=float, default=0.05, help="false discovery rate (default: 0.05)")
-    demo.add_argument("--quiet", action="store_true", help="no progress")
-    demo.add_argument("--out", default="mislabel-demo", help="folder for audit.csv (default: %(default)s)")
-    options = parser.parse_args(arguments)
-    from mislabel.errors import MislabelError
-
+    options = _parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace], int] = options.run
     try:
-        return run_demo(options.fdr, options.out, options.quiet)
+        return run(options)
     except MislabelError as error:
-        print(f"mislabel: {error}", file=sys.stderr)
-        return 2
+        return _fail(str(error))
+    except MemoryError:
+        return _fail("there is not enough memory for this file.")
+    except OSError as error:
+        return _fail(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
     except KeyboardInterrupt:
-        print("mislabel: interrupted", file=sys.stderr)
-        return 130
+        print("mislabel: interrupted; nothing was written", file=sys.stderr)
+        return INTERRUPTED
 
 
-def run_demo(fdr: float, folder: str, quiet: bool) -> int:
-    """Audit the shipped table, print the top of the audit and how many planted errors were found."""
+def _parser() -> argparse.ArgumentParser:
+    from mislabel import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="mislabel",
+        description="Find and correct wrong real-valued labels in regression data.",
+        epilog="mislabel COMMAND --help tells more about each.",
+    )
+    parser.add_argument("--version", action="version", version=f"mislabel {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_audit(commands)
+    _add_apply(commands)
+    _add_demo(commands)
+    return parser
+
+
+def _add_audit(commands: Any) -> None:
+    audit = commands.add_parser(
+        "audit",
+        help="find wrong labels in a file and write a page to review them on",
+        description=AUDIT_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    audit.add_argument("file", metavar="FILE", help="the table or the molecules")
+    audit.add_argument("--label", required=True, metavar="COL", help="the column (or property) to check")
+    audit.add_argument("--id", metavar="COL", help="column with names of the rows (default: their position)")
+    audit.add_argument("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns not to use")
+    audit.add_argument("--features", nargs="+", action="extend", metavar="COL", help="the only columns to use")
+    audit.add_argument("--label-error", metavar="COL", help="column with known standard deviations of the labels")
+    audit.add_argument("--sheet", help="sheet of a workbook (default: the first)")
+    audit.add_argument("--kernel", default="auto", help="auto, table, bonds (SMILES), extensive or intensive (3-D molecules)")
+    audit.add_argument(
+        "--mean",
+        default="auto",
+        metavar="MODEL",
+        help="none, linear, boosting, trees, or auto: what predicts held-out labels best (default)",
+    )
+    audit.add_argument("--rank", type=int, metavar="M", help="rank of a low-rank fit (default: exact)")
+    audit.add_argument("--out", metavar="DIR", help="folder for the results (default: FILE's name with -audit)")
+    _add_shared(audit)
+    audit.set_defaults(run=run_audit)
+
+
+def _add_apply(commands: Any) -> None:
+    apply = commands.add_parser("apply", help="write a cleaned copy of a file from reviewed decisions", description=APPLY_HELP)
+    apply.add_argument("file", metavar="FILE", help="the file that was audited")
+    apply.add_argument("decisions", metavar="DECISIONS", help="decisions.json, exported from the report")
+    apply.add_argument("-o", "--output", required=True, metavar="CLEANED", help="the cleaned file to write")
+    apply.add_argument("--trail", action="store_true", help="add columns that tell what was done to which row")
+    apply.add_argument("--overwrite", action="store_true", help="replace CLEANED if it exists (never FILE itself)")
+    apply.add_argument("--json", action="store_true", help="print the result as JSON")
+    apply.add_argument("--quiet", action="store_true", help="print nothing")
+    apply.set_defaults(run=run_apply)
+
+
+def _add_demo(commands: Any) -> None:
+    demo = commands.add_parser("demo", help="find planted errors in shipped data")
+    demo.add_argument("what", nargs="?", default="table", choices=["table", "molecules"], help="which data (default: table)")
+    demo.add_argument("--out", default="mislabel-demo", metavar="DIR", help="folder for the results (default: %(default)s)")
+    demo.add_argument("--open", action="store_true", help="open the report in a browser")
+    _add_shared(demo)
+    demo.set_defaults(run=run_demo)
+
+
+def _add_shared(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--fdr", type=float, default=0.05, help="false discovery rate (default: %(default)s)")
+    command.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
+    command.add_argument("--json", action="store_true", help="print summary.json instead of words")
+    command.add_argument("--quiet", action="store_true", help="no progress, no words")
+
+
+def run_audit(options: argparse.Namespace) -> int:
+    """``mislabel audit``."""
     from pathlib import Path
 
-    import pandas as pd
+    from mislabel.report.file_audit import audit_file
 
-    from mislabel import audit
-    from mislabel.data import load_example_table
-
-    example = load_example_table()
-    size = len(example.frame)
-    print(f"Auditing the column {example.label!r} of {size} simulated heat-pump tests ...", flush=True)
-    table = audit(example.frame, example.label, fdr, id=example.id, verbose=0 if quiet else 1)
-    planted = set(example.frame.loc[example.planted, example.id])
-    table["planted"] = table["row"].isin(planted)
-    shown = ["row", "label", "expected", "expected_low", "expected_high", "suggested_label", "z", "q_value", "planted"]
-    with pd.option_context("display.width", 160, "display.max_columns", 20, "display.float_format", "{:.3g}".format):
-        print(table.loc[table["suspect"], shown].head(20).to_string(index=False))
-    suspects = table[table["suspect"]]
-    found = int(suspects["planted"].sum())
-    worst = suspects.iloc[0] if len(suspects) else None
-    print(f"\n{len(suspects)} of {size} labels look wrong at a false discovery rate of {100 * fdr:g} %.")
-    if worst is not None:
-        half = (worst.expected_high - worst.expected_low) / 2
-        print(f"The worst is row {worst.row}: {worst.label:.3g}, expected {worst.expected:.3g} ± {half:.2g}.")
-    print(
-        f"Of {len(planted)} planted errors {found} were found and {len(planted) - found} missed; "
-        f"{len(suspects) - found} of the suspects were clean."
-    )
-    path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
-    target = path / "audit.csv"
-    partial = path / "audit.csv.part"
-    table.to_csv(partial, index=False)
-    partial.replace(target)
-    print(f"The whole audit is in {target}")
+    out = Path(options.out) if options.out else Path(f"{Path(options.file).name.split('.')[0]}-audit")
+    with _warnings_in_words(options.quiet):
+        found = audit_file(
+            options.file,
+            options.label,
+            out=out,
+            id=options.id,
+            drop=options.drop,
+            features=options.features,
+            label_error=options.label_error,
+            sheet=options.sheet,
+            fdr=options.fdr,
+            kernel=options.kernel,
+            mean=options.mean,
+            rank=options.rank,
+            random_state=options.seed,
+            verbose=0 if options.quiet else 1,
+        )
+    _tell(found, options)
     return 0
+
+
+def run_apply(options: argparse.Namespace) -> int:
+    """``mislabel apply``."""
+    import json
+
+    from mislabel.data.corrections import apply_decisions
+
+    done = apply_decisions(options.file, options.decisions, options.output, trail=options.trail, overwrite=options.overwrite)
+    if options.json:
+        print(json.dumps({"file": str(done.target), "corrected": done.corrected, "dropped": done.dropped, "kept": done.kept}))
+    elif not options.quiet:
+        print(_safe(f"{done.target}: {done.corrected} labels corrected, {done.dropped} rows dropped, {done.kept} labels kept as they were."))
+    return 0
+
+
+def run_demo(options: argparse.Namespace) -> int:
+    """``mislabel demo``."""
+    from pathlib import Path
+
+    from mislabel.data.examples import write_example
+    from mislabel.report.file_audit import audit_file
+
+    folder = Path(options.out)
+    example = write_example(options.what, folder)
+    spoken = not (options.quiet or options.json)
+    if spoken:
+        print(f"Auditing {example.label!r} in {example.path}: {example.what}.", flush=True)
+    with _warnings_in_words(options.quiet):
+        found = audit_file(
+            example.path,
+            example.label,
+            id=example.id,
+            out=folder,
+            fdr=options.fdr,
+            mean="auto",
+            random_state=options.seed,
+            verbose=0 if options.quiet else 1,
+        )
+    _tell(found, options)
+    if spoken:
+        table = found.audit.table
+        suspects = set(found.audit.positions[table["suspect"].to_numpy()].tolist())
+        hits = len(suspects & example.planted)
+        print(
+            f"Of {len(example.planted)} planted errors {hits} were found and {len(example.planted) - hits} missed; "
+            f"{len(suspects) - hits} of the suspects were clean."
+        )
+        print(f"Report: {found.report}")
+    if options.open:
+        import webbrowser
+
+        webbrowser.open(found.report.resolve().as_uri())
+    return 0
+
+
+def _tell(found: Any, options: argparse.Namespace) -> None:
+    """Print what an audit found: three lines of words, or the summary as JSON."""
+    import json
+
+    from mislabel.report.file_audit import summary
+    from mislabel.report.words import model_line, summary_lines
+
+    audit = found.audit
+    if options.json:
+        print(json.dumps(summary(audit, found.source, found.notes), ensure_ascii=True, allow_nan=False))
+        return
+    if options.quiet:
+        return
+    for item in audit.left_out:
+        print(_safe(f"Column {item.column!r} was left out: {item.reason}."), file=sys.stderr)
+    for note in [*found.notes, *(found.source.table.notes if found.source.table is not None else [])]:
+        print(_safe(f"Note: {note}"), file=sys.stderr)
+    print(_safe(model_line(audit)), file=sys.stderr)
+    for line in summary_lines(audit):
+        print(_safe(line))
+    if options.command == "audit":
+        print(_safe(f"Review it in {found.report}"), file=sys.stderr)
+
+
+def _safe(text: str) -> str:
+    """One line without control characters, whatever a file put into it; characters the terminal lacks are escaped."""
+    from mislabel.report.words import plain_text
+
+    line = plain_text(text, 2000)
+    encoding = sys.stdout.encoding or "utf-8"
+    return line.encode(encoding, errors="backslashreplace").decode(encoding)
+
+
+def _fail(message: str) -> int:
+    print(f"mislabel: {_safe(message)}", file=sys.stderr)
+    return FAILED
+
+
+class _warnings_in_words:
+    """Warnings of mislabel as one plain line each, all others as silence."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def __enter__(self) -> None:
+        import warnings
+
+        self._catch = warnings.catch_warnings(record=True)
+        self._caught = self._catch.__enter__()
+        warnings.simplefilter("always")
+
+    def __exit__(self, *exception: Any) -> None:
+        from mislabel.errors import MislabelWarning
+
+        self._catch.__exit__(*exception)
+        told: set[str] = set()
+        for warning in self._caught or []:
+            message = str(warning.message)
+            if issubclass(warning.category, MislabelWarning) and message not in told and not self._quiet:
+                print(f"Warning: {_safe(message)}", file=sys.stderr)
+                told.add(message)
 
 
 if __name__ == "__main__":

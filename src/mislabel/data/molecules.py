@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
@@ -99,7 +99,7 @@ class MoleculeSet(Sequence[Any]):
         if self.molecules and isinstance(self.molecules[0], Molecule):
             columns["molecule"] = [molecule.name for molecule in self.molecules]
             columns["formula"] = [molecule.formula for molecule in self.molecules]
-        columns["atoms"] = [len(molecule) for molecule in self.molecules]
+        columns["atoms"] = [getattr(molecule, "n_nodes", None) or len(molecule) for molecule in self.molecules]
         taken = {name: values for name, values in self.properties.items() if name not in columns}
         return pd.DataFrame({**columns, **taken})
 
@@ -338,14 +338,20 @@ def read_smiles_table(path: Path, column: str | None = None) -> MoleculeSet:
         raise MoleculeFileError(
             f"{path} has no column {column!r}; its columns are {', '.join(map(str, frame.columns))}."
         )
-    graphs = []
-    for row, smiles in enumerate(frame[column]):
-        try:
-            graphs.append(Graph.from_smiles(smiles))
-        except ValueError as error:
-            raise MoleculeFileError(f"{path}, line {row + 2}: {error}") from None
+    graphs = bond_graphs(frame[column], str(path))
     properties = {str(name): frame[name].to_numpy() for name in frame.columns if name != column}
     return MoleculeSet(graphs, properties, source=str(path))
+
+
+def bond_graphs(smiles: Iterable[Any], source: str) -> list[Graph]:
+    """Graphs of a column of SMILES; errors name the line of the ``source`` file."""
+    graphs = []
+    for row, text in enumerate(smiles):
+        try:
+            graphs.append(Graph.from_smiles(text))
+        except (ValueError, TypeError) as error:
+            raise MoleculeFileError(f"{source}, line {row + 2}: {error}") from None
+    return graphs
 
 
 #: Readers by file extension.

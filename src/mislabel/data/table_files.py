@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import difflib
 import gzip
 import hashlib
 import io
@@ -80,7 +81,7 @@ def read_table(path: str | Path, sheet: str | None = None) -> TableFile:
     path = Path(path)
     reader = table_reader(path)
     if not path.exists():
-        raise TableFileError(f"{path}: no such file.{_similar_file(path)}")
+        raise TableFileError(f"{path}: no such file.{similar_file(path)}")
     if path.is_dir():
         raise TableFileError(f"{path} is a folder, not a table.")
     if path.stat().st_size == 0:
@@ -103,9 +104,8 @@ def table_reader(path: Path) -> Callable[[Path, str | None], TableFile]:
     return READERS[name]
 
 
-def _similar_file(path: Path) -> str:
-    import difflib
-
+def similar_file(path: Path) -> str:
+    """Advice for a file that is not there."""
     if not path.parent.is_dir():
         return f" The folder {path.parent} does not exist."
     close = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], n=1)

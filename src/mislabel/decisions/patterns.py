@@ -1,8 +1,8 @@
 """Systematic errors among the suspects: a unit, a sign, two rows swapped, one group shifted.
 
 A pattern is a rule that turns what was expected into what was written. A suspect fits a rule if undoing the rule brings its
-label back to where it was expected. How many would fit by accident is counted on the suspects themselves, each with the
-labels of all the others; only rules that many more suspects fit than that are proposed.
+label back to where it was expected. How many would fit by accident is judged by how many nearly do; only rules that many more
+suspects fit are proposed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import binom, norm
+from scipy.stats import binom, norm, poisson
 
 from mislabel.decisions.evidence import FloatArray
 
@@ -24,8 +24,14 @@ IntArray = NDArray[np.intp]
 FIT_Z = 3.0
 #: ... and explains at least this much of how far the label was off.
 LEAST_IMPROVEMENT = 3.0
+#: ... having been off by at least this many windows: where expectations are vague, any rule fits.
+RESOLUTION = 4.0
 #: Suspects that a rule must fit, and how unlikely that must be by accident (all rules together).
 LEAST_SUSPECTS = 3
+#: A factor that is not in the list needs more.
+LEAST_UNNAMED = 5
+#: Rows at most so far apart in the file are neighbours.
+NEIGHBOURING = 2
 SIGNIFICANCE = 0.01
 #: Labels paired with others' expectations to count accidental fits.
 ACCIDENT_SUSPECTS = 400
@@ -71,6 +77,17 @@ RULES: tuple[Rule, ...] = (
             ("kcal/mol", "hartree", 627.5095),
             ("eV", "kcal/mol", 1 / 23.0605),
             ("kcal/mol", "eV", 23.0605),
+            ("horsepower", "kilowatts", 1.3410221),
+            ("kilowatts", "horsepower", 0.7456999),
+            ("BTU per hour", "watts", 3.412142),
+            ("miles", "kilometres", 1 / 1.609344),
+            ("kilometres", "miles", 1.609344),
+            ("psi", "kPa", 1 / 6.894757),
+            ("kPa", "psi", 6.894757),
+            ("cubic bohr", "cubic angstrom", 6.748334),
+            ("cubic angstrom", "cubic bohr", 1 / 6.748334),
+            ("angstrom", "bohr", 0.529177),
+            ("bohr", "angstrom", 1 / 0.529177),
             ("minutes", "hours", 60.0),
             ("hours", "minutes", 1 / 60.0),
             ("seconds", "hours", 3600.0),
@@ -103,6 +120,9 @@ class Pattern:
         return f"{self.positions.size} suspects fit: {self.words}"
 
 
+Finder = Callable[[IntArray], list[Pattern]]
+
+
 def find_patterns(
     label: FloatArray,
     expected: FloatArray,
@@ -119,19 +139,23 @@ def find_patterns(
     if left.size < 2:
         return []
     found: list[Pattern] = []
-    finders: list[Callable[[IntArray], list[Pattern]]] = [
+    # What has a name is looked for first; a factor of no known meaning explains only what is left.
+    named: list[Finder] = [
         lambda at: _rule_patterns(label, expected, variance, at),
+        lambda at: _stuck(label, expected, at),
         lambda at: _swaps(label, expected, variance, at),
         lambda at: _group_offsets(label, expected, variance, at, groups or {}),
     ]
-    while left.size >= 2:
-        candidates = [pattern for finder in finders for pattern in finder(left)]
-        if not candidates:
-            break
-        # Ties in probability (zero) go to the rule that more suspects fit, then to the simpler one, which comes first.
-        best = min(candidates, key=lambda pattern: (pattern.p_value, -pattern.positions.size))
-        found.append(best)
-        left = np.setdiff1d(left, best.positions)
+    unnamed: list[Finder] = [lambda at: _common_factor(label, expected, variance, at)]
+    for finders in (named, unnamed):
+        while left.size >= 2:
+            candidates = [pattern for finder in finders for pattern in finder(left)]
+            if not candidates:
+                break
+            # Of equally improbable ones, the rule that more suspects fit, then the simpler one, which comes first.
+            best = min(candidates, key=lambda pattern: (pattern.p_value, -pattern.positions.size))
+            found.append(best)
+            left = np.setdiff1d(left, best.positions)
     return found
 
 
@@ -142,84 +166,114 @@ def _fits(
     corrected = rule.undo(label)
     after = np.abs(corrected - expected)
     before = np.abs(label - expected)
-    return (after <= FIT_Z * np.sqrt(variance)) & (before >= LEAST_IMPROVEMENT * after), corrected
+    window = FIT_Z * np.sqrt(variance)
+    return (after <= window) & (before >= LEAST_IMPROVEMENT * after) & (before >= RESOLUTION * window), corrected
 
 
 def _rule_patterns(label: FloatArray, expected: FloatArray, variance: FloatArray, at: IntArray) -> list[Pattern]:
     patterns = []
-    some = at if at.size <= ACCIDENT_SUSPECTS else at[:: at.size // ACCIDENT_SUSPECTS + 1]
     for rule in RULES:
         fits, corrected = _fits(rule, label[at], expected[at], variance[at])
         count = int(np.count_nonzero(fits))
         if count < LEAST_SUSPECTS:
             continue
-        chosen = at[fits]
-        # The rows that do not fit tell how often a wrong label fits by accident. Rows that do fit must not vouch against
-        # the rule: where all suspects have it, any of their labels would fit another's expectation.
-        others, _ = _fits(rule, label[some][:, None], expected[some], variance[some])
-        real = np.isin(some, chosen)
-        tried = ~(real[:, None] & real[None, :])
-        np.fill_diagonal(tried, False)
-        chance = (np.count_nonzero(others & tried) + 1.0) / (np.count_nonzero(tried) + 2.0)
-        window = _window_chance(rule, label[at], expected[at], variance[at])
-        chance = min(max(chance, window), 1.0)
-        p_value = float(binom.sf(count - 1, at.size, chance)) * len(RULES)
+        accidental = _near_misses((corrected - expected[at]) / np.sqrt(variance[at]))
+        p_value = float(poisson.sf(count - 1, accidental)) * len(RULES)
         if p_value <= SIGNIFICANCE:
-            words = rule.words
-            patterns.append(
-                Pattern(rule.name, words, chosen, corrected[fits], chance * at.size, p_value, {"factor": rule.factor, "offset": rule.offset})
-            )
+            details = {"factor": rule.factor, "offset": rule.offset}
+            patterns.append(Pattern(rule.name, rule.words, at[fits], corrected[fits], accidental, p_value, details))
     return patterns
 
 
-def _window_chance(rule: Rule, label: FloatArray, expected: FloatArray, variance: FloatArray) -> float:
-    """Chance of a fit if wrong labels were spread evenly, on a logarithmic scale, between the extremes seen."""
-    width = np.abs(rule.factor) * 2.0 * FIT_Z * np.sqrt(variance)
-    spread = max(float(np.ptp(label)), float(np.ptp(expected)), float(np.max(np.abs(expected))))
-    if spread == 0.0:
-        return 1.0
-    size = np.maximum(np.abs(rule.factor * expected + rule.offset), width)
-    return float(np.mean(np.minimum(1.0, width / np.minimum(spread, 4.0 * size))))
+def _near_misses(z: FloatArray) -> float:
+    """Accidental fits to expect inside ``FIT_Z``, judged by how many lie outside, within 2, 5 and 10 such widths."""
+    size = np.abs(z)
+    near, further, far = (np.count_nonzero((size > FIT_Z) & (size <= FIT_Z * (1 + reach))) for reach in (2, 5, 10))
+    return max(near / 2.0, further / 5.0, (far + 1.0) / 10.0)
+
+
+def _common_factor(label: FloatArray, expected: FloatArray, variance: FloatArray, at: IntArray) -> list[Pattern]:
+    """Several suspects off by one and the same factor, whatever it means."""
+    std = np.sqrt(variance[at])
+    usable = (label[at] * expected[at] > 0) & (FIT_Z * std < 0.2 * np.abs(expected[at]))
+    at, std = at[usable], std[usable]
+    if at.size < LEAST_UNNAMED:
+        return []
+    logs = np.log(label[at] / expected[at])
+    relative = std / np.abs(expected[at])
+    close = np.abs(logs[:, None] - logs) <= FIT_Z * np.sqrt(0.5 * (relative[:, None] ** 2 + relative**2))
+    center = float(np.median(logs[close[int(np.argmax(close.sum(axis=1)))]]))
+    z = (logs - center) / relative
+    members = np.abs(z) <= FIT_Z
+    count = int(np.count_nonzero(members))
+    if count < LEAST_UNNAMED or abs(center) < RESOLUTION * FIT_Z * float(np.median(relative[members])):
+        return []
+    accidental = _near_misses(z)
+    # Any of them could have been the centre, which was put where it suits them best.
+    p_value = float(poisson.sf(count - 2, accidental)) * at.size
+    if p_value > SIGNIFICANCE:
+        return []
+    factor = float(np.exp(center))
+    words = f"label = {factor:.4g} x expected"
+    details = {"factor": factor, "offset": 0.0}
+    return [Pattern("factor", words, at[members], label[at[members]] / factor, accidental, p_value, details)]
+
+
+def _stuck(label: FloatArray, expected: FloatArray, at: IntArray) -> list[Pattern]:
+    """Several suspects with exactly the same label: a dead sensor, a default value."""
+    values, counts = np.unique(label[at], return_counts=True)
+    best = int(np.argmax(counts))
+    count = int(counts[best])
+    if count < LEAST_SUSPECTS:
+        return []
+    members = at[label[at] == values[best]]
+    # How often two labels coincide in the whole table, for labels that are rounded.
+    everywhere = np.unique(label[np.isfinite(label)], return_counts=True)[1]
+    chance = float(np.sum((everywhere / everywhere.sum()) ** 2))
+    p_value = float(binom.sf(count - 2, at.size - 1, min(chance, 1.0))) * values.size
+    if p_value > SIGNIFICANCE:
+        return []
+    words = f"label = {values[best]:.6g}, the same value each time (a dead sensor or a default)"
+    return [Pattern("stuck", words, members, expected[members], chance * at.size, p_value, {"value": float(values[best])})]
 
 
 def _swaps(label: FloatArray, expected: FloatArray, variance: FloatArray, at: IntArray) -> list[Pattern]:
-    """Pairs of suspects each of which has the label that was expected of the other, next to each other in the file."""
+    """Pairs of suspects each of which has the label that was expected of the other."""
     if at.size < 2:
         return []
 
     def fit(one: IntArray, other: IntArray) -> NDArray[np.bool_]:
         error = np.abs(label[one] - expected[other])
         own = np.abs(label[one] - expected[one])
-        return (error <= FIT_Z * np.sqrt(variance[other])) & (own >= LEAST_IMPROVEMENT * error)
+        window = FIT_Z * np.sqrt(variance[other])
+        return (error <= window) & (own >= LEAST_IMPROVEMENT * error) & (own >= RESOLUTION * window)
 
-    near = np.flatnonzero(np.diff(at) <= 2)
-    pairs = [(int(at[k]), int(at[k + 1])) for k in near]
-    taken: set[int] = set()
-    swapped: list[tuple[int, int]] = []
-    for one, other in pairs:
-        if one in taken or other in taken:
-            continue
-        first, second = np.array([one]), np.array([other])
-        if fit(first, second)[0] and fit(second, first)[0]:
-            swapped.append((one, other))
-            taken |= {one, other}
-    if not swapped:
-        return []
     some = at[:ACCIDENT_SUSPECTS]
     one, other = (grid.ravel() for grid in np.meshgrid(some, some, indexing="ij"))
-    apart = np.abs(one - other) > 2
-    hits = np.count_nonzero(fit(one[apart], other[apart]) & fit(other[apart], one[apart]))
-    chance = (hits + 1.0) / (np.count_nonzero(apart) + 2.0)
-    p_value = float(binom.sf(len(swapped) - 1, max(len(pairs), 1), min(chance, 1.0)))
-    if p_value > SIGNIFICANCE:
-        return []
-    positions = np.array([row for pair in swapped for row in pair], dtype=np.intp)
-    corrected = np.array([label[row] for one, other in swapped for row in (other, one)])
-    order = np.argsort(positions)
-    words = "the labels of two neighbouring rows were swapped"
-    return [
-        Pattern("swapped", words, positions[order], corrected[order], chance * len(pairs), p_value, {"pairs": swapped})
-    ]
+    once = fit(one, other)
+    mutual = once & fit(other, one) & (one < other)
+    close = np.abs(one - other) <= NEIGHBOURING
+    # A swap by accident needs two accidents.
+    apart = one != other
+    single = (np.count_nonzero(once & ~mutual) + 0.5) / (np.count_nonzero(apart) + 1.0)
+    patterns = []
+    for where, words in ((close, "the labels of two neighbouring rows were swapped"), (apart, "the labels of two rows were swapped")):
+        taken: set[int] = set()
+        pairs: list[tuple[int, int]] = []
+        for first, second in zip(one[mutual & where].tolist(), other[mutual & where].tolist(), strict=True):
+            if first not in taken and second not in taken:
+                pairs.append((first, second))
+                taken |= {first, second}
+        tried = int(np.count_nonzero(where & (one < other)))
+        p_value = float(binom.sf(len(pairs) - 1, max(tried, 1), min(single**2, 1.0)))
+        if not pairs or p_value > SIGNIFICANCE:
+            continue
+        positions = np.array([row for pair in pairs for row in pair], dtype=np.intp)
+        corrected = np.array([label[row] for first, second in pairs for row in (second, first)])
+        order = np.argsort(positions)
+        accidental = 2.0 * tried * single**2
+        patterns.append(Pattern("swapped", words, positions[order], corrected[order], accidental, p_value, {"pairs": pairs}))
+    return patterns
 
 
 def _group_offsets(
@@ -240,16 +294,11 @@ def _group_offsets(
             offset = float(np.median(error[members]))
             spread = np.sqrt(variance[members])
             same = members[np.abs(error[members] - offset) <= FIT_Z * spread]
-            rest = np.setdiff1d(at, members)
-            if same.size < max(LEAST_SUSPECTS, 0.6 * members.size) or abs(offset) < LEAST_IMPROVEMENT * np.median(spread):
+            if same.size < max(LEAST_SUSPECTS, 0.6 * members.size) or abs(offset) < RESOLUTION * FIT_Z * np.median(spread):
                 continue
-            # A wrong label anywhere lies as close to this offset with this chance; without others, the window's share.
-            span = max(float(np.ptp(error[at])), 2.0 * abs(offset))
-            window = float(np.mean(np.minimum(1.0, 2.0 * FIT_Z * spread / span)))
-            seen = np.mean(np.abs(error[rest] - offset) <= FIT_Z * np.sqrt(variance[rest])) if rest.size >= 10 else 0.0
-            chance = min(max(window, float(seen)), 1.0)
+            accidental = _near_misses((error[members] - offset) / spread)
             # One member sets the offset.
-            p_value = float(binom.sf(same.size - 2, members.size - 1, chance))
+            p_value = float(poisson.sf(same.size - 2, accidental))
             shown = str(category) if len(str(category)) <= 60 else str(category)[:59] + "…"
             words = f"label = expected {offset:+.4g} where {column} is {shown}"
             patterns.append(
@@ -258,7 +307,7 @@ def _group_offsets(
                     words,
                     same,
                     label[same] - offset,
-                    chance * members.size,
+                    accidental,
                     p_value,
                     {"column": column, "category": shown, "offset": offset},
                 )

@@ -15,16 +15,16 @@ FOLDS = 5
 
 
 def cross_fitted_mean(
-    model: Any, X: Any, labels: FloatArray, random_state: np.random.RandomState, n_jobs: int | None
+    model: Any, X: Any, labels: FloatArray, random_state: np.random.RandomState, n_jobs: int | None, refit: bool = True
 ) -> tuple[FloatArray, Any]:
-    """Out-of-fold predictions for the training rows, and the model fitted to all of them for new rows."""
+    """Out-of-fold predictions for the training rows, and the model fitted to all of them for new rows (or None)."""
     if not (hasattr(model, "fit") and hasattr(model, "predict")):
         raise InvalidParameterError(f"mean must be a regressor with fit and predict, got {type(model).__name__}.")
     seed = int(random_state.randint(np.iinfo(np.int32).max))
     model = _seeded(clone(model), seed)
     folds = KFold(min(FOLDS, labels.size), shuffle=True, random_state=seed)
     out_of_fold = cross_val_predict(model, X, labels, cv=folds, n_jobs=n_jobs)
-    return np.asarray(out_of_fold, dtype=float), clone(model).fit(X, labels)
+    return np.asarray(out_of_fold, dtype=float), clone(model).fit(X, labels) if refit else None
 
 
 def _seeded(model: Any, seed: int) -> Any:

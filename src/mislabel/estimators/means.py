@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,9 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mislabel.errors import unknown_name
+from mislabel.decisions import calibrate
+from mislabel.errors import MislabelWarning, unknown_name
+from mislabel.estimators.cross_fit import cross_fitted_mean
 
 AUTO = "auto"
 NONE = "none"
@@ -24,8 +27,12 @@ MEANS: dict[str, Callable[[], Any]] = {
     "linear": lambda: make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
 }
 CANDIDATES = (NONE, "boosting", "trees")
-#: Rows on which the candidates are compared where there are more.
-CHOICE_ROWS = 1000
+#: Rows on which the candidates are compared: first few, then, where those do not decide, more.
+CHOICE_ROWS = (300, 1000)
+#: Nats per label by which a candidate must trail on few rows to be given up.
+DECISIVE = 0.3
+#: Nats per label by which a mean function without a Gaussian process must trail one alone not to be tried with one.
+HOPELESS = 0.5
 #: Nats per label that a mean function must gain over the Gaussian process alone.
 LEAST_ADVANTAGE = 0.01
 
@@ -34,7 +41,7 @@ LEAST_ADVANTAGE = 0.01
 class MeanChoice:
     """Which mean function was chosen, and the mean log density per label of every candidate.
 
-    rows : labels the candidates were compared on.
+    rows : labels the last candidates were compared on.
     """
 
     name: str
@@ -48,7 +55,7 @@ class MeanChoice:
         told = "; ".join(f"{names.get(name, name)} {value:.3f}" for name, value in self.densities.items())
         return (
             f"{names.get(self.name, self.name)} predicts held-out labels best "
-            f"(mean log density per label on {self.rows} rows: {told})"
+            f"(mean log density per label, on at most {self.rows} rows: {told})"
         )
 
 
@@ -66,15 +73,41 @@ def choose_mean(model: Any, points: Any, labels: Any, known_errors: Any, seed: i
 
     Densities are those of the calibrated mixture of clean and wrong labels, so wrong ones do not decide.
     """
-    present = np.flatnonzero(~np.isnan(labels))
-    rows = np.sort(np.random.default_rng(seed).permutation(present)[:CHOICE_ROWS])
+    order = np.random.default_rng(seed).permutation(labels.size)
+    left = list(CANDIDATES)
     densities: dict[str, float] = {}
-    for step, name in enumerate(CANDIDATES):
-        progress(f"comparing models: {name if name != NONE else 'Gaussian process alone'}", 0.25 * step / len(CANDIDATES))
-        trial = clone(model).set_params(mean=mean_named(name), verbose=0, missing="raise", random_state=seed)
-        trial.fit(points[rows], labels[rows], None if known_errors is None else known_errors[rows])
-        densities[name] = trial.calibration_.log_density
-    best = max(densities, key=lambda name: (densities[name] if np.isfinite(densities[name]) else -np.inf))
-    if not densities[best] > densities[NONE] + LEAST_ADVANTAGE:
+    used = 0
+    for stage, wanted in enumerate(CHOICE_ROWS):
+        rows = np.sort(order[:wanted])
+        if rows.size == used or len(left) == 1:
+            break
+        used = rows.size
+        for step, name in enumerate(left):
+            progress(f"comparing models on {rows.size} rows: {name}", 0.02 + 0.1 * stage + 0.1 * step / len(left))
+            some = points[rows], labels[rows]
+            bare = _bare_density(name, *some, seed) if stage == 0 and name != NONE else np.inf
+            hopeless = bare < densities.get(NONE, -np.inf) - HOPELESS
+            densities[name] = bare if hopeless else _density(model, name, *some, known_errors[rows], seed)
+        best = max(left, key=lambda name: densities[name])
+        left = [name for name in left if densities[name] > densities[best] - DECISIVE]
+    best = max(left, key=lambda name: densities[name])
+    if NONE in left and not densities[best] > densities[NONE] + LEAST_ADVANTAGE:
         best = NONE
-    return MeanChoice(best, densities, rows.size)
+    return MeanChoice(best, densities, used)
+
+
+def _bare_density(name: str, points: Any, labels: Any, seed: int) -> float:
+    """Density of the labels around the cross-fitted mean alone."""
+    out_of_fold, _ = cross_fitted_mean(mean_named(name), points, labels, np.random.RandomState(seed), None, refit=False)
+    error = labels - out_of_fold
+    density = calibrate(error, np.full(error.size, float(np.median(np.abs(error))) ** 2)).log_density
+    return density if np.isfinite(density) else np.inf
+
+
+def _density(model: Any, name: str, points: Any, labels: Any, known_errors: Any, seed: int) -> float:
+    trial = clone(model).set_params(mean=mean_named(name), verbose=0, missing="raise", random_state=seed)
+    with warnings.catch_warnings():
+        # What a candidate has to warn of matters only if it is chosen.
+        warnings.simplefilter("ignore", MislabelWarning)
+        density = trial.fit(points, labels, known_errors).calibration_.log_density
+    return density if np.isfinite(density) else -np.inf

@@ -113,14 +113,24 @@ def audit_table_of(
 
 
 def audit_molecules(
-    molecules: MoleculeSet, label: str, fdr: float = 0.05, *, decision: dict[str, Any] | None = None, **options: Any
+    molecules: MoleculeSet,
+    label: str,
+    fdr: float = 0.05,
+    *,
+    frame: pd.DataFrame | None = None,
+    id: str | None = None,
+    y_err: Any = None,
+    decision: dict[str, Any] | None = None,
+    **options: Any,
 ) -> Audit:
-    """Audit one property of a set of molecules; ``options`` name the kernel."""
-    labels = molecules.labels(label)
-    model = LabelNoiseRegressor(**options).fit(molecules, labels)
-    frame = molecules.describe()
-    used = [name for name in frame.columns if name != label]
-    return _assemble(model, frame, label, None, fdr, used, [], decision)
+    """Audit one property of a set of molecules; ``options`` name the kernel.
+
+    ``frame`` is the table the molecules came from, if they did; else they describe themselves.
+    """
+    model = LabelNoiseRegressor(**options).fit(molecules, molecules.labels(label), y_err=y_err)
+    shown = molecules.describe() if frame is None else frame
+    used = [name for name in shown.columns if name not in (label, id)]
+    return _assemble(model, shown, label, id, fdr, used, [], decision)
 
 
 def _assemble(

@@ -1,0 +1,215 @@
+"""From an audit to plain data: what the page shows, as JSON."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm, t
+
+from mislabel import __version__
+from mislabel.data.table_files import TableFile
+from mislabel.decisions.patterns import confidence_words
+from mislabel.estimators.one_call import Audit
+from mislabel.report.words import model_line, number, pattern_line, summary_lines, trust_lines
+
+#: Rows with their own features and neighbours; the rest are shown by their numbers alone.
+MOST_DETAILED = 2000
+#: Also the best of those not called suspect, which a reviewer may want to see.
+DETAILED_TRUSTED = 100
+NEIGHBOURS = 5
+MOST_FEATURES = 60
+MOST_COLUMNS_CHARTED = 8
+#: Characters of a cell that the page shows.
+LONGEST_CELL = 200
+#: Tables of up to so many characters are kept whole in the page, which can then export all of a cleaned CSV.
+MOST_CELLS = 8_000_000
+HISTOGRAM_BINS = 41
+HISTOGRAM_RANGE = 6.0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the labels came from."""
+
+    name: str
+    fingerprint: str
+    table: TableFile | None = None
+    sheet: str | None = None
+
+
+def report_content(audit: Audit, source: Source) -> dict[str, Any]:
+    """Everything the page needs, ready for JSON."""
+    table, positions = audit.table, audit.positions
+    evidence = audit.model.calibrated_evidence_
+    order = _detailed(table)
+    return {
+        "version": __version__,
+        "file": _file(audit, source),
+        "label": audit.label,
+        "id": audit.id,
+        "fdr": audit.fdr,
+        "suspects": audit.n_suspects,
+        "words": summary_lines(audit)[:2],
+        "trust": [model_line(audit), *trust_lines(audit)],
+        "patternLine": pattern_line(audit),
+        "patterns": _patterns(audit),
+        "used": audit.used,
+        "leftOut": [{"column": item.column, "kind": item.kind, "reason": item.reason} for item in audit.left_out],
+        "notes": list(source.table.notes) if source.table is not None else [],
+        "byFeature": _by_feature(audit),
+        "calibration": _coverage(evidence.z, evidence.degrees),
+        "histogram": _histogram(evidence.z, audit),
+        "rows": {
+            "position": _packed(positions, "<i4"),
+            "label": _packed(table["label"], "<f8"),
+            "expected": _packed(table["expected"], "<f4"),
+            "half": _packed((table["expected_high"] - table["expected_low"]) / 2, "<f4"),
+            "suggested": _packed(table["suggested_label"], "<f8"),
+            "z": _packed(table["z"], "<f4"),
+            "q": _packed(table["q_value"], "<f4"),
+            "suspect": _packed(table["suspect"], "u1"),
+        },
+        "ids": None if _ids_are_positions(audit) else [_cell(row) for row in table["row"]],
+        "details": _details(audit, order),
+        "cells": _cells(source, audit.label),
+    }
+
+
+def _file(audit: Audit, source: Source) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": source.name,
+        "sha256": source.fingerprint,
+        "rows": len(audit.frame),
+        "sheet": source.sheet,
+    }
+    if source.table is not None and source.table.dialect is not None:
+        dialect = source.table.dialect
+        found["dialect"] = {
+            "delimiter": dialect.delimiter,
+            "decimal": dialect.numbers.decimal,
+            "lineEnd": dialect.line_end,
+            "mark": dialect.encoding == "utf-8-sig",
+        }
+    return found
+
+
+def _ids_are_positions(audit: Audit) -> bool:
+    rows = audit.table["row"].to_numpy()
+    return rows.dtype.kind in "iu" and bool(np.array_equal(rows, audit.positions))
+
+
+def _packed(values: Any, kind: str) -> str:
+    return base64.b64encode(np.ascontiguousarray(np.asarray(values), dtype=kind).tobytes()).decode("ascii")
+
+
+def _cell(value: Any) -> str:
+    """One cell as text that the page can show."""
+    if value is None or (isinstance(value, float) and np.isnan(value)) or value is pd.NaT or value is pd.NA:
+        return ""
+    if isinstance(value, float | np.floating):
+        return number(float(value), 6).replace(",", "")
+    text = str(value)
+    # Lone surrogates cannot be written as UTF-8.
+    text = text.encode("utf-8", errors="replace").decode("utf-8")
+    return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
+
+
+def _detailed(table: pd.DataFrame) -> NDArray[np.intp]:
+    suspects = int(table["suspect"].sum())
+    missing = np.flatnonzero(table["label"].isna().to_numpy())[:MOST_DETAILED]
+    first = min(suspects, MOST_DETAILED) + DETAILED_TRUSTED
+    return np.unique(np.concatenate([np.arange(min(first, len(table))), missing])).astype(np.intp)
+
+
+def _details(audit: Audit, ranks: NDArray[np.intp]) -> dict[str, Any]:
+    positions = audit.positions[ranks]
+    near, similarity = audit.neighbours(positions.tolist(), NEIGHBOURS)
+    columns = audit.used[:MOST_FEATURES]
+    shown = np.unique(np.concatenate([positions, near.ravel()])).astype(np.intp)
+    where = {int(position): k for k, position in enumerate(shown)}
+    subset = audit.frame.iloc[shown]
+    rank_of = np.empty(len(audit.table), dtype=np.intp)
+    rank_of[audit.positions] = np.arange(len(audit.table))
+    return {
+        "columns": columns,
+        "features": [[_cell(value) for value in row] for row in subset[columns].itertuples(index=False, name=None)],
+        "rank": {str(int(rank)): where[int(position)] for rank, position in zip(ranks, positions, strict=True)},
+        "near": [
+            [[int(rank_of[other]), where[int(other)], round(float(close), 4)] for other, close in zip(row, near_by, strict=True)]
+            for row, near_by in zip(near, similarity, strict=True)
+        ],
+        "nearOf": [int(rank) for rank in ranks],
+    }
+
+
+def _patterns(audit: Audit) -> list[dict[str, Any]]:
+    rank_of = np.empty(len(audit.table), dtype=np.intp)
+    rank_of[audit.positions] = np.arange(len(audit.table))
+    return [
+        {
+            "words": _cell(pattern.words),
+            "ranks": [int(rank) for rank in rank_of[pattern.positions]],
+            "byAccident": round(float(pattern.by_accident), 3),
+            "certainty": confidence_words(pattern.p_value),
+        }
+        for pattern in audit.patterns
+    ]
+
+
+def _by_feature(audit: Audit) -> list[dict[str, Any]]:
+    return [
+        {
+            "column": entry.column,
+            "kind": entry.kind,
+            "p": entry.p_value,
+            "bins": [
+                {"name": _cell(item.name), "count": item.count, "suspects": item.suspects, "z": round(item.mean_abs_z, 3)}
+                for item in entry.bins
+            ],
+        }
+        for entry in audit.by_feature[:MOST_COLUMNS_CHARTED]
+    ]
+
+
+def _coverage(z: NDArray[np.float64], degrees: float) -> list[list[float]]:
+    """How many labels lie inside intervals that should hold a given share of clean ones."""
+    known = np.abs(z[np.isfinite(z)])
+    shares = np.append(np.arange(0.05, 0.96, 0.05), 0.99)
+    cuts = norm.ppf(0.5 + shares / 2) if np.isinf(degrees) else t.ppf(0.5 + shares / 2, degrees)
+    return [[round(float(share), 3), round(float(np.mean(known <= cut)), 4)] for share, cut in zip(shares, cuts, strict=True)]
+
+
+def _histogram(z: NDArray[np.float64], audit: Audit) -> dict[str, Any]:
+    suspect = np.zeros(z.size, dtype=bool)
+    suspect[audit.positions] = audit.table["suspect"].to_numpy()
+    edges = np.linspace(-HISTOGRAM_RANGE, HISTOGRAM_RANGE, HISTOGRAM_BINS + 1)
+    clipped = np.clip(z, edges[0], edges[-1])
+    known = np.isfinite(z)
+    cut = float(np.min(np.abs(z[suspect]))) if suspect.any() else None
+    return {
+        "edges": [round(float(edge), 4) for edge in edges],
+        "trusted": np.histogram(clipped[known & ~suspect], edges)[0].tolist(),
+        "suspect": np.histogram(clipped[known & suspect], edges)[0].tolist(),
+        "cut": cut,
+    }
+
+
+def _cells(source: Source, label: str) -> dict[str, Any] | None:
+    """The file's own cells, where they are text and not too many."""
+    table = source.table
+    if table is None or table.dialect is None:
+        return None
+    sizes = [table.cells[name].str.len().sum() for name in table.cells.columns]
+    if sum(sizes) + 3 * table.cells.size > MOST_CELLS:
+        return None
+    return {
+        "header": table.header,
+        "label": list(table.cells.columns).index(label),
+        "rows": [list(row) for row in table.cells.itertuples(index=False, name=None)],
+    }
+

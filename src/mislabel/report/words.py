@@ -1,0 +1,130 @@
+"""What was found, in words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mislabel.decisions.patterns import confidence_words
+from mislabel.estimators.one_call import Audit
+
+_LONGEST_NAME = 60
+
+
+def plain_text(value: Any, longest: int = _LONGEST_NAME) -> str:
+    """Text from a stranger's file, safe on a terminal: no control or direction characters, one line, not too long."""
+    text = "".join(c if c.isprintable() and not _directs(c) else f"\\x{ord(c):02x}" for c in str(value))
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _directs(character: str) -> bool:
+    return character in "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number for people: a few digits, no exponent where it can be helped."""
+    if not math.isfinite(value):
+        return "missing"
+    if value == 0.0:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    if -4 <= size < 7:
+        text = f"{value:,.{max(digits - 1 - size, 0)}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.{digits - 1}e}"
+
+
+def percent(fraction: float) -> str:
+    """A fraction as a percentage."""
+    return f"{100 * fraction:.3g} %"
+
+
+def count(size: int, noun: str) -> str:
+    """``1,030 labels``."""
+    return f"{size:,} {noun}{'' if size == 1 else 's'}"
+
+
+def summary_lines(audit: Audit) -> list[str]:
+    """Three lines: how many, the worst, what to do with them."""
+    table = audit.table
+    size = int(table["label"].notna().sum())
+    suspects = audit.n_suspects
+    verb = "looks" if suspects == 1 else "look"
+    lines = [f"{suspects:,} of {count(size, 'label')} {verb} wrong at a false discovery rate of {percent(audit.fdr)}."]
+    if suspects:
+        worst = table.iloc[0]
+        half = (worst["expected_high"] - worst["expected_low"]) / 2
+        lines.append(
+            f"The worst is row {plain_text(worst['row'])}: {number(worst['label'])}, expected {number(worst['expected'])} "
+            f"± {number(half, 2)}."
+        )
+    else:
+        closest = table.iloc[0]
+        lines.append(
+            f"The least expected is row {plain_text(closest['row'])}: {number(closest['label'])}, expected "
+            f"{number(closest['expected'])}; it may well be right."
+        )
+    lines.append(pattern_line(audit))
+    return lines
+
+
+def pattern_line(audit: Audit) -> str:
+    """What the suspects have in common, or that they have nothing."""
+    if audit.patterns:
+        told = [
+            f"{pattern.positions.size} suspects fit {plain_text(pattern.words, 90)} ({confidence_words(pattern.p_value)})"
+            for pattern in audit.patterns[:3]
+        ]
+        more = len(audit.patterns) - len(told)
+        return "Patterns: " + "; ".join(told) + (f"; and {more} more" if more > 0 else "") + "."
+    missing = int(audit.table["label"].isna().sum())
+    filled = f" {count(missing, 'missing label')} got a suggestion too." if missing else ""
+    if audit.n_suspects:
+        return f"No unit error, swap or shifted group explains several of them at once.{filled}"
+    return f"Nothing stands out enough to be called wrong.{filled}"
+
+
+def model_line(audit: Audit) -> str:
+    """Which model judged the labels."""
+    choice = audit.model.mean_choice_
+    if choice is not None:
+        return f"Model: {choice.sentence}."
+    if audit.model.mean_model_ is not None:
+        return f"Model: a Gaussian process over a cross-fitted {type(audit.model.mean_model_).__name__}."
+    return "Model: a Gaussian process in which every label has its own noise variance."
+
+
+def trust_lines(audit: Audit) -> list[str]:
+    """How sure all this is: fit, spread of clean labels, calibration."""
+    model = audit.model
+    evidence = model.calibrated_evidence_
+    calibration = model.calibration_
+    trusted = np.abs(evidence.error[np.isfinite(evidence.error)])
+    spread = float(np.nanstd(evidence.label))
+    typical = float(np.median(trusted)) if trusted.size else float("nan")
+    lines = []
+    if spread > 0:
+        share = typical / spread
+        quality = "well" if share < 0.15 else "fairly well" if share < 0.4 else "poorly"
+        lines.append(
+            f"The other labels predict a label {quality}: half of all labels lie within {number(typical, 3)} of what was "
+            f"expected, {percent(share)} of the labels' own standard deviation."
+            + (" Only gross errors can be seen." if share >= 0.4 else "")
+        )
+    if calibration.adjusted:
+        tails = (
+            "" if np.isinf(calibration.degrees) else f" with heavy tails (Student t, {calibration.degrees:.2g} degrees of freedom)"
+        )
+        lines.append(
+            f"Clean labels spread differently from what the model alone would promise{tails}; z, p-values and intervals "
+            "allow for that."
+        )
+    if model.base_noise_status_ == "majority wrong":
+        lines.append("More labels seem wrong than right: trust the ranking more than the cut.")
+    elif model.base_noise_status_ == "absorbed":
+        lines.append("The noise that clean labels have could not be told: trust the ranking more than the cut.")
+    if not model.converged_:
+        lines.append(f"The solver stopped at a residual of {model.residual_:.1e}.")
+    return lines
