@@ -20,8 +20,46 @@ WANTED = 240
 CUBIC_BOHR = 6.748334
 LARGEST = 17
 FOLDER = Path(__file__).parents[1] / "src" / "mislabel" / "data" / "example_data"
-CORES = ["C{}", "CC{}", "CCC{}", "CC(C){}", "C1CC1{}", "C=C{}", "C#C{}", "c1ccccc1{}", "C1CCC1{}", "CC=C{}", "COC{}", "CSC{}", "CNC{}", "c1ccoc1{}", "N#CC{}", "O=CC{}"]
-ENDS = ["", "O", "N", "F", "Cl", "S", "C#N", "C=O", "C(=O)O", "C(=O)N", "OC", "NC", "C(F)F", "CO", "CN", "C=C", "C#C", "CC", "SC", "N=O"]
+CORES = [
+    "C{}",
+    "CC{}",
+    "CCC{}",
+    "CC(C){}",
+    "C1CC1{}",
+    "C=C{}",
+    "C#C{}",
+    "c1ccccc1{}",
+    "C1CCC1{}",
+    "CC=C{}",
+    "COC{}",
+    "CSC{}",
+    "CNC{}",
+    "c1ccoc1{}",
+    "N#CC{}",
+    "O=CC{}",
+]
+ENDS = [
+    "",
+    "O",
+    "N",
+    "F",
+    "Cl",
+    "S",
+    "C#N",
+    "C=O",
+    "C(=O)O",
+    "C(=O)N",
+    "OC",
+    "NC",
+    "C(F)F",
+    "CO",
+    "CN",
+    "C=C",
+    "C#C",
+    "CC",
+    "SC",
+    "N=O",
+]
 
 
 def main():
@@ -45,7 +83,12 @@ def main():
     size = clean.size
     at = rng.permutation(np.arange(2, size - 2))
     bohr, decimal, typed = at[:6], at[6:9], at[9:13]
-    swapped = [int(k) for k in at[13:40] if not {int(k), int(k) + 1} & {*bohr.tolist(), *decimal.tolist(), *typed.tolist()} and abs(clean[k] - clean[k + 1]) > 2.5][:2]
+    swapped = [
+        int(k)
+        for k in at[13:40]
+        if not {int(k), int(k) + 1} & {*bohr.tolist(), *decimal.tolist(), *typed.tolist()}
+        and abs(clean[k] - clean[k + 1]) > 2.5
+    ][:2]
     labels[bohr] *= CUBIC_BOHR
     labels[decimal] /= 10.0
     labels[typed] += rng.choice([-1, 1], typed.size) * rng.uniform(1.5, 3.0, typed.size)
@@ -55,9 +98,13 @@ def main():
     lines = []
     for (text, molecule, _), label in zip(chosen, labels, strict=True):
         positions = molecule.GetConformer().GetPositions()
-        lines += [str(molecule.GetNumAtoms()), f'Properties=species:S:1:pos:R:3 name="{text}" polarizability={label:.3f}']
         lines += [
-            f"{atom.GetSymbol()} {x:.4f} {y:.4f} {z:.4f}" for atom, (x, y, z) in zip(molecule.GetAtoms(), positions, strict=True)
+            str(molecule.GetNumAtoms()),
+            f'Properties=species:S:1:pos:R:3 name="{text}" polarizability={label:.3f}',
+        ]
+        lines += [
+            f"{atom.GetSymbol()} {x:.4f} {y:.4f} {z:.4f}"
+            for atom, (x, y, z) in zip(molecule.GetAtoms(), positions, strict=True)
         ]
     (FOLDER / "molecules.xyz").write_text("\n".join(lines) + "\n")
     about = {"label": "polarizability", "molecules": size, "planted": planted}

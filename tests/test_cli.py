@@ -1,6 +1,8 @@
+import json
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -8,27 +10,233 @@ from mislabel.cli import main
 from mislabel.decisions import AUDIT_COLUMNS
 
 
-def test_demo_finds_the_planted_errors(tmp_path, capsys):
+@pytest.fixture
+def table(tmp_path, rng):
+    """A small table with an id, a category, a gap and three wrong labels."""
+    size = 80
+    frame = pd.DataFrame(
+        {
+            "sample": [f"S{k:03d}" for k in range(size)],
+            "x": np.round(rng.uniform(-2, 2, size), 4),
+            "kind": rng.choice(["a", "b"], size),
+            "site": "north",
+        }
+    )
+    frame["y"] = np.round(np.sin(frame["x"]) + (frame["kind"] == "b") + 0.02 * rng.normal(size=size), 4)
+    frame.loc[[7, 30, 55], "y"] += [2.0, -1.5, 1.0]
+    frame.loc[12, "x"] = np.nan
+    path = tmp_path / "table.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def audit(table, folder, *more):
+    return run("audit", table, "--label", "y", "--id", "sample", "--out", folder, "--mean", "none", *more)
+
+
+def test_audit_writes_three_files_and_three_lines(table, tmp_path, capsys):
     pytest.importorskip("skrub")
-    assert main(["demo", "--quiet", "--out", str(tmp_path / "demo")]) == 0
-    printed = capsys.readouterr().out
-    assert "planted errors" in printed
-    assert str(tmp_path / "demo" / "audit.csv") in printed
-    table = pd.read_csv(tmp_path / "demo" / "audit.csv")
-    assert list(table.columns) == [*AUDIT_COLUMNS, "planted"]
-    assert table.loc[table["suspect"], "planted"].sum() >= 33
-    assert (~table.loc[table["suspect"], "planted"]).sum() <= 5
-    assert not list(tmp_path.rglob("*.part"))
+    assert audit(table, tmp_path / "out") == 0
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert len(lines) == 3
+    assert "of 80 labels look wrong at a false discovery rate of 5 %." in lines[0]
+    assert lines[1].startswith("The worst is row S007: ")
+    assert "Column 'site' was left out: every row has the value 'north'." in printed.err
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["audit.csv", "report.html", "summary.json"]
+    written = pd.read_csv(tmp_path / "out" / "audit.csv")
+    assert list(written.columns) == AUDIT_COLUMNS
+    assert {"S007", "S030", "S055"} <= set(written.loc[written["suspect"], "row"])
+    assert len(written) == 80
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["rows"] == 80
+    assert summary["suspects"] == written["suspect"].sum()
+    assert summary["columns"]["left_out"][0]["column"] == "site"
 
 
-def test_wrong_usage_exits_with_two_and_one_message(capsys):
-    assert main(["demo", "--quiet", "--fdr", "7"]) == 2
-    message = capsys.readouterr().err
-    assert message.startswith("mislabel: fdr must lie between 0 and 1")
-    assert "Traceback" not in message
+def test_json_and_quiet(table, tmp_path, capsys):
+    pytest.importorskip("skrub")
+    assert audit(table, tmp_path / "out", "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert audit(table, tmp_path / "out", "--quiet") == 0
+    printed = capsys.readouterr()
+    assert printed.out == printed.err == ""
+
+
+def test_the_same_seed_gives_the_same_files(table, tmp_path, capsys):
+    pytest.importorskip("skrub")
+    for name in ("one", "two"):
+        assert audit(table, tmp_path / name, "--quiet", "--seed", "3") == 0
+    for name in ("audit.csv", "report.html", "summary.json"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_missing_labels_get_suggestions(table, tmp_path, capsys):
+    pytest.importorskip("skrub")
+    frame = pd.read_csv(table)
+    frame.loc[3, "y"] = np.nan
+    frame.to_csv(table, index=False)
+    assert audit(table, tmp_path / "out") == 0
+    assert "1 missing label got a suggestion too." in capsys.readouterr().out
+    written = pd.read_csv(tmp_path / "out" / "audit.csv").set_index("row")
+    assert np.isfinite(written.loc["S003", "suggested_label"])
+
+
+def test_features_drop_and_label_errors(table, tmp_path, capsys):
+    frame = pd.read_csv(table).fillna({"x": 0.0}).assign(err=0.02)
+    frame.to_csv(table, index=False)
+    assert audit(table, tmp_path / "out", "--drop", "kind", "site", "--label-error", "err", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["columns"]["used"] == ["x"]
+    assert audit(table, tmp_path / "out", "--features", "x", "err", "--json") == 0
+    # A constant stays out even where it was asked for.
+    assert json.loads(capsys.readouterr().out)["columns"]["used"] == ["x"]
+
+
+def test_molecules_and_smiles(tmp_path, capsys, rng):
+    pytest.importorskip("rdkit")
+    lines = []
+    for k in range(24):
+        bond = 1.0 + 0.05 * k
+        energy = -10.0 * (2 + k % 3) + bond + (25.0 if k == 5 else 0.0)
+        atoms = "".join(f"H 0.0 {j + 1}.0 {bond:.3f}\n" for j in range(1 + k % 3))
+        lines.append(f"{2 + k % 3}\nenergy={energy}\nO 0.0 0.0 0.0\n{atoms}")
+    (tmp_path / "m.xyz").write_text("".join(lines))
+    assert run("audit", tmp_path / "m.xyz", "--label", "energy", "--out", tmp_path / "xyz", "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert "extensive" in summary["notes"][0]
+    assert summary["worst"][0]["position"] == 5
+    smiles = ["C" * (1 + k % 12) + "O" * (k // 12) for k in range(24)]
+    values = [1.0 * text.count("C") - 2 * text.count("O") for text in smiles]
+    values[7] += 30
+    pd.DataFrame({"SMILES": smiles, "logS": values}).to_csv(tmp_path / "s.csv", index=False)
+    assert run("audit", tmp_path / "s.csv", "--label", "logS", "--out", tmp_path / "smiles", "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert "compared by the SMILES in column 'SMILES'" in summary["notes"][0]
+    assert summary["worst"][0]["position"] == 7
+
+
+@pytest.mark.parametrize(
+    ("what", "found"), [("table", "Of 36 planted errors 34"), ("molecules", "Of 17 planted errors 17")]
+)
+def test_demo_finds_the_planted_errors(what, found, tmp_path, capsys):
+    pytest.importorskip("skrub")
+    assert run("demo", what, "--out", tmp_path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].startswith(found)
+    assert lines[-1] == f"Report: {tmp_path / 'report.html'}"
+
+
+def test_apply_through_the_command_line(table, tmp_path, capsys):
+    from mislabel.data.table_files import fingerprint_of
+
+    decisions = tmp_path / "decisions.json"
+    content = {
+        "format": "mislabel-decisions/1",
+        "file": {"name": "table.csv", "sha256": fingerprint_of(table), "rows": 80},
+        "label": "y",
+        "decisions": [{"position": 7, "action": "edit", "value": 0.5}, {"position": 8, "action": "drop"}],
+    }
+    decisions.write_text(json.dumps(content))
+    assert run("apply", table, decisions, "-o", tmp_path / "clean.csv") == 0
+    assert "1 labels corrected, 1 rows dropped, 0 labels kept" in capsys.readouterr().out
+    cleaned = pd.read_csv(tmp_path / "clean.csv").set_index("sample")
+    assert cleaned.loc["S007", "y"] == 0.5
+    assert "S008" not in cleaned.index
+    assert run("apply", table, decisions, "-o", table) == 2
+    assert "is the input" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["audit", "tabel.csv", "--label", "y"], "no such file. Did you mean 'table.csv'?"),
+        (["audit", "table.csv", "--label", "yy"], "the table has no column 'yy'. Did you mean 'y'?"),
+        (
+            ["audit", "table.csv", "--label", "kind"],
+            "not a number (rows 0, 1, 2, 3, 4, ..., counted from 0 after the header",
+        ),
+        (["audit", "table.csv", "--label", "y", "--id", "smaple"], "Did you mean 'sample'?"),
+        (["audit", "table.csv", "--label", "y", "--mean", "tress"], "unknown mean 'tress'"),
+        (["audit", "table.csv", "--label", "y", "--kernel", "bond"], "Did you mean 'bonds'?"),
+        (["audit", "table.csv", "--label", "y", "--kernel", "bonds"], "needs a column of SMILES"),
+        (["audit", "table.csv", "--label", "y", "--fdr", "5"], "fdr must lie between 0 and 1"),
+        (["audit", "table.csv", "--label", "y", "--out", "table.csv"], "is a file; name a folder"),
+        (["apply", "table.csv", "nothing.json", "-o", "x.csv"], "no such file"),
+        (["demo", "--fdr", "7"], "fdr must lie between 0 and 1"),
+    ],
+)
+def test_wrong_usage_exits_with_two_and_one_message(table, tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    printed = capsys.readouterr().err.splitlines()
+    complaint = [line for line in printed if line.startswith("mislabel: ")]
+    assert len(complaint) == 1
+    assert message in complaint[0]
+    assert "Traceback" not in "".join(printed)
+    assert not (tmp_path / "table-audit").exists()
+
+
+def test_unknown_options_exit_with_two(capsys):
+    for arguments in (["dmo"], ["audit"], ["audit", "x.csv"], ["demo", "tables"]):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 2
+
+
+def test_a_failure_leaves_nothing_behind(table, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("skrub")
+    from mislabel.report import file_audit
+
+    def fail(*_):
+        raise OSError(28, "No space left on device", "report.html")
+
+    monkeypatch.setattr(file_audit, "write_report", fail)
+    assert audit(table, tmp_path / "out", "--quiet") == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_never_overwrite_the_input(table, tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    own = table.rename(tmp_path / "out" / "audit.csv")
+    before = own.read_bytes()
+    assert audit(own, tmp_path / "out") == 2
+    assert "would overwrite" in capsys.readouterr().err
+    assert own.read_bytes() == before
+
+
+def test_hostile_names_stay_harmless_on_the_terminal(tmp_path, capsys, rng):
+    frame = pd.DataFrame({"a\x1b[31m\nb": np.arange(40.0) % 7, "y": rng.normal(size=40), "same\x07": 1})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert run("audit", tmp_path / "t.csv", "--label", "nothing", "--out", tmp_path / "out") == 2
+    assert run("audit", tmp_path / "t.csv", "--label", "y", "--out", tmp_path / "out", "--mean", "none") == 0
+    printed = "".join(capsys.readouterr())
+    assert "\x1b" not in printed
+    assert "\x07" not in printed
+    assert "\\x07" in printed
+
+
+def test_audit_csv_disarms_formulas(tmp_path, capsys, rng):
+    frame = pd.DataFrame({"id": [f"=1+{k}" for k in range(40)], "x": rng.normal(size=40)})
+    frame["y"] = frame["x"] + 0.1 * rng.normal(size=40)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    where = ("audit", tmp_path / "t.csv", "--out", tmp_path / "out")
+    assert run(*where, "--label", "y", "--id", "id", "--mean", "none", "--quiet") == 0
+    rows = pd.read_csv(tmp_path / "out" / "audit.csv")["row"]
+    assert rows.str.startswith("'=1+").all()
+
+
+@pytest.mark.parametrize("command", [[], ["audit"], ["apply"], ["demo"]])
+def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as stop:
-        main(["dmo"])
-    assert stop.value.code == 2
+        main([*command, "--help"])
+    assert stop.value.code == 0
+    assert "usage: mislabel" in capsys.readouterr().out
 
 
 def test_help_does_not_load_the_numerical_stack():

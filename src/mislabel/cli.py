@@ -74,7 +74,9 @@ def _add_audit(commands: Any) -> None:
     audit.add_argument("--features", nargs="+", action="extend", metavar="COL", help="the only columns to use")
     audit.add_argument("--label-error", metavar="COL", help="column with known standard deviations of the labels")
     audit.add_argument("--sheet", help="sheet of a workbook (default: the first)")
-    audit.add_argument("--kernel", default="auto", help="auto, table, bonds (SMILES), extensive or intensive (3-D molecules)")
+    audit.add_argument(
+        "--kernel", default="auto", help="auto, table, bonds (SMILES), extensive or intensive (3-D molecules)"
+    )
     audit.add_argument(
         "--mean",
         default="auto",
@@ -88,7 +90,9 @@ def _add_audit(commands: Any) -> None:
 
 
 def _add_apply(commands: Any) -> None:
-    apply = commands.add_parser("apply", help="write a cleaned copy of a file from reviewed decisions", description=APPLY_HELP)
+    apply = commands.add_parser(
+        "apply", help="write a cleaned copy of a file from reviewed decisions", description=APPLY_HELP
+    )
     apply.add_argument("file", metavar="FILE", help="the file that was audited")
     apply.add_argument("decisions", metavar="DECISIONS", help="decisions.json, exported from the report")
     apply.add_argument("-o", "--output", required=True, metavar="CLEANED", help="the cleaned file to write")
@@ -101,8 +105,12 @@ def _add_apply(commands: Any) -> None:
 
 def _add_demo(commands: Any) -> None:
     demo = commands.add_parser("demo", help="find planted errors in shipped data")
-    demo.add_argument("what", nargs="?", default="table", choices=["table", "molecules"], help="which data (default: table)")
-    demo.add_argument("--out", default="mislabel-demo", metavar="DIR", help="folder for the results (default: %(default)s)")
+    demo.add_argument(
+        "what", nargs="?", default="table", choices=["table", "molecules"], help="which data (default: table)"
+    )
+    demo.add_argument(
+        "--out", default="mislabel-demo", metavar="DIR", help="folder for the results (default: %(default)s)"
+    )
     demo.add_argument("--open", action="store_true", help="open the report in a browser")
     _add_shared(demo)
     demo.set_defaults(run=run_demo)
@@ -149,11 +157,15 @@ def run_apply(options: argparse.Namespace) -> int:
 
     from mislabel.data.corrections import apply_decisions
 
-    done = apply_decisions(options.file, options.decisions, options.output, trail=options.trail, overwrite=options.overwrite)
+    done = apply_decisions(
+        options.file, options.decisions, options.output, trail=options.trail, overwrite=options.overwrite
+    )
     if options.json:
-        print(json.dumps({"file": str(done.target), "corrected": done.corrected, "dropped": done.dropped, "kept": done.kept}))
+        counts = {"corrected": done.corrected, "dropped": done.dropped, "kept": done.kept}
+        print(json.dumps({"file": str(done.target), **counts}))
     elif not options.quiet:
-        print(_safe(f"{done.target}: {done.corrected} labels corrected, {done.dropped} rows dropped, {done.kept} labels kept as they were."))
+        told = f"{done.corrected} labels corrected, {done.dropped} rows dropped, {done.kept} labels kept as they were."
+        print(_safe(f"{done.target}: {told}"))
     return 0
 
 

@@ -91,7 +91,10 @@ def _copy_of_label(column: pd.Series, label: NDArray[np.float64]) -> tuple[str, 
         return "leak", "it is the label in another unit"
     ranks = np.corrcoef(pd.Series(x).rank(), pd.Series(y).rank())[0, 1]
     if abs(ranks) >= _COPY_RANK_CORRELATION:
-        return "leak", f"it rises and falls with the label exactly (rank correlation {ranks:.5f}), as if computed from it"
+        return (
+            "leak",
+            f"it rises and falls with the label exactly (rank correlation {ranks:.5f}), as if computed from it",
+        )
     return None
 
 

@@ -157,7 +157,9 @@ def apply_decisions(
 def _writer(source: Path, target: Path) -> Callable[[Path, Decisions, Path, bool], None]:
     if source.suffix.lower() in MOLECULE_WRITERS:
         if target.suffix.lower() != source.suffix.lower():
-            raise TableFileError(f"a cleaned {source.suffix} file is written as {source.suffix}, not {target.suffix!r}.")
+            raise TableFileError(
+                f"a cleaned {source.suffix} file is written as {source.suffix}, not {target.suffix!r}."
+            )
         return MOLECULE_WRITERS[source.suffix.lower()]
     table_reader(source)
     kind, wanted = _kind(source), _kind(target)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 MISSING = frozenset(
     {"", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-", "--", "—", "?", ".", "#div/0!", "#value!"}
 )
-_SPACES = " \u00a0\u202f\u2009'\u2019_"
+_SPACES = " \u00a0\u202f\u2009'\u2019"
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 _SIGN = r"[+\-\u2212]?"
 _PLAIN = re.compile(rf"{_SIGN}\d+{_EXPONENT}")

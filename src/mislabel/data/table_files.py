@@ -206,7 +206,8 @@ def _parse_cells(text: str, delimiter: str, path: Path) -> pd.DataFrame:
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         reason = str(error).replace("Error tokenizing data. C error: ", "").strip()
         raise TableFileError(
-            f"{path} cannot be read as a table separated by {delimiter!r}: {reason}. Every line needs as many cells as the header."
+            f"{path} cannot be read as a table separated by {delimiter!r}: {reason}. Every line needs as many cells as the "
+            "header."
         ) from None
 
 
@@ -272,12 +273,14 @@ def read_parquet_table(path: Path, sheet: str | None = None) -> TableFile:
 def read_excel_table(path: Path, sheet: str | None = None) -> TableFile:
     """Read the first sheet, or the named one, of an Excel or OpenDocument workbook."""
     try:
-        with pd.ExcelFile(path) as book:
-            if sheet is not None and sheet not in book.sheet_names:
-                raise TableFileError(f"{path} has no sheet {sheet!r}; it has: {', '.join(map(str, book.sheet_names))}.")
-            cells = book.parse(sheet if sheet is not None else 0)
-            chosen = sheet if sheet is not None else book.sheet_names[0]
-            others = [str(name) for name in book.sheet_names if name != chosen]
+        engine = "openpyxl" if path.suffix.lower() == ".xlsx" else None
+        with pd.ExcelFile(path, engine=engine) as book:
+            names = [str(name) for name in book.sheet_names]
+            chosen = sheet if sheet is not None else names[0]
+            if chosen not in names:
+                raise TableFileError(f"{path} has no sheet {sheet!r}; it has: {', '.join(names)}.")
+            cells = pd.read_excel(book, sheet_name=chosen)
+            others = [name for name in names if name != chosen]
     except ImportError:
         raise MissingDependencyError("Excel files need openpyxl: pip install 'mislabel[tables]'.") from None
     except TableFileError:

@@ -5,13 +5,14 @@ from mislabel.decisions.calibration import Calibration, calibrate
 from mislabel.decisions.evidence import Evidence
 from mislabel.decisions.patterns import Pattern, find_patterns
 from mislabel.decisions.scores import SCORES, score_labels
-from mislabel.decisions.table import AUDIT_COLUMNS, audit_table
+from mislabel.decisions.table import AUDIT_COLUMNS, AuditTable, audit_table
 from mislabel.decisions.thresholds import THRESHOLDS, p_values, q_values, suspects
 
 __all__ = [
     "AUDIT_COLUMNS",
     "SCORES",
     "THRESHOLDS",
+    "AuditTable",
     "Calibration",
     "Evidence",
     "FeatureNoise",

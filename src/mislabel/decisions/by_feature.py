@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -129,19 +130,17 @@ def _natural(text: str) -> tuple[int, float, str]:
 
 
 def _dates(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
-    seconds = column.astype("int64").to_numpy(dtype=float)
-    seconds[column.isna().to_numpy()] = np.nan
-    unit = float(getattr(column.dtype, "unit", "ns") == "us") * 1e6 + float(getattr(column.dtype, "unit", "ns") == "ns") * 1e9
-    unit = unit or (1e3 if getattr(column.dtype, "unit", "ns") == "ms" else 1.0)
-    return "date", *_quantile_bins(seconds / unit, lambda edge: str(pd.Timestamp(edge, unit="s").date()))
+    utc = pd.to_datetime(column, utc=True)
+    seconds = (utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy(dtype=float)
+    return "date", *_quantile_bins(seconds, lambda edge: str(pd.Timestamp(edge, unit="s").date()))
 
 
-def _quantile_bins(values: FloatArray, show: object) -> tuple[NDArray[np.intp], list[str]]:
+def _quantile_bins(values: FloatArray, show: Callable[[float], str]) -> tuple[NDArray[np.intp], list[str]]:
     known = np.isfinite(values)
     if np.count_nonzero(known) < 2:
         return np.full(values.size, -1, dtype=np.intp), []
     edges = np.unique(np.quantile(values[known], np.linspace(0.0, 1.0, MOST_BINS + 1)))
     codes = np.full(values.size, -1, dtype=np.intp)
     codes[known] = np.clip(np.searchsorted(edges, values[known], side="right") - 1, 0, max(edges.size - 2, 0))
-    names = [f"{show(low)} to {show(high)}" for low, high in zip(edges[:-1], edges[1:], strict=True)]  # type: ignore[operator]
+    names = [f"{show(low)} to {show(high)}" for low, high in pairwise(edges)]
     return codes, names

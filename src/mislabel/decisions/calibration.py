@@ -57,9 +57,7 @@ class Calibration:
         if not self.adjusted:
             return evidence
         variance = self.scale * np.maximum(evidence.variance, self.sharpest) + self.floor
-        return replace(
-            evidence, variance=variance, z=evidence.error / np.sqrt(variance), degrees=self.degrees
-        )
+        return replace(evidence, variance=variance, z=evidence.error / np.sqrt(variance), degrees=self.degrees)
 
 
 def as_promised(log_density: float = float("nan"), wrong_fraction: float = 0.0, wrong_std: float = 0.0) -> Calibration:

@@ -56,12 +56,12 @@ RULES: tuple[Rule, ...] = (
     *(Rule(f"times {factor:g}", f"label = {factor:g} x expected", float(factor)) for factor in (10, 100, 1000, 1e6)),
     *(Rule(f"over {factor:g}", f"label = expected / {factor:g}", 1.0 / factor) for factor in (10, 100, 1000, 1e6)),
     Rule("sign", "label = -expected", -1.0),
-    Rule("fahrenheit", "label is in degrees Fahrenheit, the others in Celsius", 1.8, 32.0),
-    Rule("celsius", "label is in degrees Celsius, the others in Fahrenheit", 1 / 1.8, -32.0 / 1.8),
-    Rule("kelvin", "label is in kelvin, the others in degrees Celsius", 1.0, _KELVIN),
-    Rule("not kelvin", "label is in degrees Celsius, the others in kelvin", 1.0, -_KELVIN),
+    Rule("fahrenheit", "a label in degrees Fahrenheit where the others are in Celsius", 1.8, 32.0),
+    Rule("celsius", "a label in degrees Celsius where the others are in Fahrenheit", 1 / 1.8, -32.0 / 1.8),
+    Rule("kelvin", "a label in kelvin where the others are in degrees Celsius", 1.0, _KELVIN),
+    Rule("not kelvin", "a label in degrees Celsius where the others are in kelvin", 1.0, -_KELVIN),
     *(
-        Rule(f"{one} for {other}", f"label is in {one}, the others in {other}", factor)
+        Rule(f"{one} for {other}", f"a label in {one} where the others are in {other}", factor)
         for one, other, factor in (
             ("inches", "centimetres", 1 / 2.54),
             ("centimetres", "inches", 2.54),
@@ -117,7 +117,7 @@ class Pattern:
     @property
     def sentence(self) -> str:
         """For people: ``14 suspects fit label = 1000 x expected``."""
-        return f"{self.positions.size} suspects fit: {self.words}"
+        return f"{self.positions.size} suspects fit {self.words}"
 
 
 Finder = Callable[[IntArray], list[Pattern]]
@@ -234,7 +234,9 @@ def _stuck(label: FloatArray, expected: FloatArray, at: IntArray) -> list[Patter
     if p_value > SIGNIFICANCE:
         return []
     words = f"label = {values[best]:.6g}, the same value each time (a dead sensor or a default)"
-    return [Pattern("stuck", words, members, expected[members], chance * at.size, p_value, {"value": float(values[best])})]
+    return [
+        Pattern("stuck", words, members, expected[members], chance * at.size, p_value, {"value": float(values[best])})
+    ]
 
 
 def _swaps(label: FloatArray, expected: FloatArray, variance: FloatArray, at: IntArray) -> list[Pattern]:
@@ -257,7 +259,7 @@ def _swaps(label: FloatArray, expected: FloatArray, variance: FloatArray, at: In
     apart = one != other
     single = (np.count_nonzero(once & ~mutual) + 0.5) / (np.count_nonzero(apart) + 1.0)
     patterns = []
-    for where, words in ((close, "the labels of two neighbouring rows were swapped"), (apart, "the labels of two rows were swapped")):
+    for where, words in ((close, "labels of two neighbouring rows swapped"), (apart, "labels of two rows swapped")):
         taken: set[int] = set()
         pairs: list[tuple[int, int]] = []
         for first, second in zip(one[mutual & where].tolist(), other[mutual & where].tolist(), strict=True):
@@ -272,7 +274,9 @@ def _swaps(label: FloatArray, expected: FloatArray, variance: FloatArray, at: In
         corrected = np.array([label[row] for first, second in pairs for row in (second, first)])
         order = np.argsort(positions)
         accidental = 2.0 * tried * single**2
-        patterns.append(Pattern("swapped", words, positions[order], corrected[order], accidental, p_value, {"pairs": pairs}))
+        patterns.append(
+            Pattern("swapped", words, positions[order], corrected[order], accidental, p_value, {"pairs": pairs})
+        )
     return patterns
 
 
@@ -294,7 +298,9 @@ def _group_offsets(
             offset = float(np.median(error[members]))
             spread = np.sqrt(variance[members])
             same = members[np.abs(error[members] - offset) <= FIT_Z * spread]
-            if same.size < max(LEAST_SUSPECTS, 0.6 * members.size) or abs(offset) < RESOLUTION * FIT_Z * np.median(spread):
+            if same.size < max(LEAST_SUSPECTS, 0.6 * members.size) or abs(offset) < RESOLUTION * FIT_Z * np.median(
+                spread
+            ):
                 continue
             accidental = _near_misses((error[members] - offset) / spread)
             # One member sets the offset.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, cast
+
 import numpy as np
 import pandas as pd
 
 from mislabel.decisions.evidence import Evidence
 from mislabel.decisions.scores import score_labels
 from mislabel.decisions.thresholds import half_width, p_values, q_values, suspects
+
+_ROWS_IN_NOTEBOOK = 20
 
 AUDIT_COLUMNS = [
     "row",
@@ -25,6 +29,26 @@ AUDIT_COLUMNS = [
 ]
 
 
+class AuditTable(pd.DataFrame):
+    """A dataframe that, in a notebook, begins with what was found and shows the rows that matter."""
+
+    _metadata: ClassVar[list[str]] = []
+
+    @property
+    def _constructor(self) -> type[AuditTable]:
+        return AuditTable
+
+    def _repr_html_(self) -> str | None:
+        if not set(AUDIT_COLUMNS) <= set(self.columns):
+            return cast("str | None", pd.DataFrame(self)._repr_html_())  # type: ignore[operator]
+        suspects = int(self["suspect"].sum())
+        shown = min(max(suspects, 5), _ROWS_IN_NOTEBOOK, len(self))
+        with pd.option_context("display.float_format", "{:.5g}".format):
+            rows = pd.DataFrame(self.head(shown)).to_html(index=False, escape=True, border=0)
+        more = f" The first {shown} of {len(self):,} rows:" if shown < len(self) else ""
+        return f"<p><strong>{suspects:,} of {len(self):,} labels look wrong.</strong>{more}</p>{rows}"
+
+
 def audit_table(
     evidence: Evidence,
     *,
@@ -32,7 +56,7 @@ def audit_table(
     threshold: str = "fdr",
     cutoff: float = 0.05,
     confidence: float = 0.95,
-) -> pd.DataFrame:
+) -> AuditTable:
     """Assemble the table from evidence, calibrated if it is to be.
 
     ``expected_low`` and ``expected_high`` bound where a clean label would lie with probability ``confidence``. The
@@ -42,7 +66,7 @@ def audit_table(
     half = half_width(evidence, confidence)
     scores = score_labels(evidence, score)
     suspect = suspects(evidence, scores, threshold, cutoff)
-    table = pd.DataFrame(
+    table = AuditTable(
         {
             "row": evidence.rows,
             "label": evidence.label,

@@ -51,7 +51,11 @@ class MeanChoice:
     @property
     def sentence(self) -> str:
         """For people."""
-        names = {NONE: "a Gaussian process alone", "boosting": "one over gradient boosting", "trees": "one over extra trees"}
+        names = {
+            NONE: "a Gaussian process alone",
+            "boosting": "one over gradient boosting",
+            "trees": "one over extra trees",
+        }
         told = "; ".join(f"{names.get(name, name)} {value:.3f}" for name, value in self.densities.items())
         return (
             f"{names.get(self.name, self.name)} predicts held-out labels best "

@@ -154,10 +154,21 @@ def _assemble(
     patterns = find_patterns(evidence.label, evidence.expected, evidence.variance, suspect, _groups(frame, used))
     where = np.empty(size, dtype=np.intp)
     where[positions] = np.arange(size)
+    table["suggested_label"] = _tidy(table)
     for pattern in patterns:
         table.loc[where[pattern.positions], "suggested_label"] = pattern.corrected
     by_feature = noise_by_feature(frame.reset_index(drop=True), used, evidence.z, suspect)
     return Audit(table, positions, frame, label, id, fdr, model, used, left_out, patterns, by_feature)
+
+
+def _tidy(table: pd.DataFrame) -> NDArray[np.float64]:
+    """Suggestions without digits that mean nothing: rounded to a hundredth of the interval's half width or finer."""
+    suggested = table["suggested_label"].to_numpy(dtype=float).copy()
+    half = (table["expected_high"] - table["expected_low"]).to_numpy() / 2
+    changed = np.flatnonzero((suggested != table["label"].to_numpy()) & np.isfinite(suggested) & (half > 0))
+    for k in changed:
+        suggested[k] = round(suggested[k], int(np.ceil(2.0 - np.log10(half[k]))))
+    return suggested
 
 
 def _groups(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, list[Any]]:

@@ -140,7 +140,10 @@ def _details(audit: Audit, ranks: NDArray[np.intp]) -> dict[str, Any]:
         "features": [[_cell(value) for value in row] for row in subset[columns].itertuples(index=False, name=None)],
         "rank": {str(int(rank)): where[int(position)] for rank, position in zip(ranks, positions, strict=True)},
         "near": [
-            [[int(rank_of[other]), where[int(other)], round(float(close), 4)] for other, close in zip(row, near_by, strict=True)]
+            [
+                [int(rank_of[other]), where[int(other)], round(float(close), 4)]
+                for other, close in zip(row, near_by, strict=True)
+            ]
             for row, near_by in zip(near, similarity, strict=True)
         ],
         "nearOf": [int(rank) for rank in ranks],
@@ -168,7 +171,12 @@ def _by_feature(audit: Audit) -> list[dict[str, Any]]:
             "kind": entry.kind,
             "p": entry.p_value,
             "bins": [
-                {"name": _cell(item.name), "count": item.count, "suspects": item.suspects, "z": round(item.mean_abs_z, 3)}
+                {
+                    "name": _cell(item.name),
+                    "count": item.count,
+                    "suspects": item.suspects,
+                    "z": round(item.mean_abs_z, 3),
+                }
                 for item in entry.bins
             ],
         }
@@ -181,7 +189,10 @@ def _coverage(z: NDArray[np.float64], degrees: float) -> list[list[float]]:
     known = np.abs(z[np.isfinite(z)])
     shares = np.append(np.arange(0.05, 0.96, 0.05), 0.99)
     cuts = norm.ppf(0.5 + shares / 2) if np.isinf(degrees) else t.ppf(0.5 + shares / 2, degrees)
-    return [[round(float(share), 3), round(float(np.mean(known <= cut)), 4)] for share, cut in zip(shares, cuts, strict=True)]
+    return [
+        [round(float(share), 3), round(float(np.mean(known <= cut)), 4)]
+        for share, cut in zip(shares, cuts, strict=True)
+    ]
 
 
 def _histogram(z: NDArray[np.float64], audit: Audit) -> dict[str, Any]:
@@ -212,4 +223,3 @@ def _cells(source: Source, label: str) -> dict[str, Any] | None:
         "label": list(table.cells.columns).index(label),
         "rows": [list(row) for row in table.cells.itertuples(index=False, name=None)],
     }
-

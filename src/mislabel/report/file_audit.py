@@ -17,8 +17,8 @@ import pandas as pd
 
 from mislabel import __version__
 from mislabel.data.corrections import safe_cell
-from mislabel.data.molecules import MoleculeSet, bond_graphs, read_molecules
 from mislabel.data.molecules import READERS as MOLECULE_READERS
+from mislabel.data.molecules import MoleculeSet, bond_graphs, read_molecules
 from mislabel.data.number_text import is_missing
 from mislabel.data.table_files import TableFile, fingerprint_of, read_table, similar_file
 from mislabel.data.tables import check_column
@@ -105,7 +105,9 @@ def _audit_molecule_file(
     path: Path, label: str, fdr: float, kernel: str, options: dict[str, Any]
 ) -> tuple[Audit, Source, list[str]]:
     if kernel in ("table", "bonds"):
-        raise InvalidParameterError(f"{path.name} holds three-dimensional molecules: use --kernel auto, extensive or intensive.")
+        raise InvalidParameterError(
+            f"{path.name} holds three-dimensional molecules: use --kernel auto, extensive or intensive."
+        )
     molecules = read_molecules(path)
     labels = molecules.labels(label)
     property = kernel
@@ -123,8 +125,14 @@ def _extensive_or_not(molecules: MoleculeSet, labels: np.ndarray) -> tuple[str, 
     known = pd.Series(labels)
     close = abs(float(sizes.corr(known, method="spearman"))) if sizes.nunique() > 1 else 0.0
     if close >= EXTENSIVE_FROM:
-        return "extensive", f"the label goes with the number of atoms (rank correlation {close:.2f}): taken to be extensive."
-    return "intensive", f"the label does not go with the number of atoms (rank correlation {close:.2f}): taken to be intensive."
+        return (
+            "extensive",
+            f"the label goes with the number of atoms (rank correlation {close:.2f}): taken to be extensive.",
+        )
+    return (
+        "intensive",
+        f"the label does not go with the number of atoms (rank correlation {close:.2f}): taken to be intensive.",
+    )
 
 
 def _audit_table_file(
@@ -151,14 +159,17 @@ def _audit_table_file(
 
 def _smiles_column(frame: pd.DataFrame, label: str, columns: dict[str, Any], kernel: str) -> str | None:
     if kernel in ("extensive", "intensive"):
-        raise InvalidParameterError(f"--kernel {kernel} needs a file of three-dimensional molecules (xyz, extxyz, sdf).")
+        raise InvalidParameterError(
+            f"--kernel {kernel} needs a file of three-dimensional molecules (xyz, extxyz, sdf)."
+        )
     if kernel == "table":
         return None
     candidates = columns["features"] if columns["features"] is not None else frame.columns
     named = [
         name
         for name in candidates
-        if _SMILES_NAME.search(str(name)) and name not in (label, columns["id"], *columns["drop"])
+        if _SMILES_NAME.search(str(name))
+        and name not in (label, columns["id"], *columns["drop"])
         and not pd.api.types.is_numeric_dtype(frame[name])
     ]
     if not named and kernel == "bonds":
@@ -178,8 +189,9 @@ def _check_label_cells(table: TableFile, label: str, id: str | None) -> None:
         where = describe_rows(rows)
         counted = "" if id is not None else ", counted from 0 after the header"
         raise InvalidLabelsError(
-            f"the label column {label!r} holds {bad.size} cell{'s' if bad.size > 1 else ''} that {'are' if bad.size > 1 else 'is'} "
-            f"not a number ({where}{counted}; the first is {text.iloc[bad[0]][:40]!r}): correct or empty them, or choose another label."
+            f"the label column {label!r} holds {bad.size} cell{'s' if bad.size > 1 else ''} that {'are' if bad.size > 1 else 'is'} not a "
+            f"number ({where}{counted}; the first is {text.iloc[bad[0]][:40]!r}): correct or empty them, or choose "
+            "another label."
         )
 
 

@@ -114,9 +114,8 @@ def trust_lines(audit: Audit) -> list[str]:
             + (" Only gross errors can be seen." if share >= 0.4 else "")
         )
     if calibration.adjusted:
-        tails = (
-            "" if np.isinf(calibration.degrees) else f" with heavy tails (Student t, {calibration.degrees:.2g} degrees of freedom)"
-        )
+        heavy = f" with heavy tails (Student t, {calibration.degrees:.2g} degrees of freedom)"
+        tails = "" if np.isinf(calibration.degrees) else heavy
         lines.append(
             f"Clean labels spread differently from what the model alone would promise{tails}; z, p-values and intervals "
             "allow for that."

@@ -503,7 +503,7 @@
     const { edges, trusted, suspect, cut } = content.histogram;
     const width = 420, height = 240, left = 40, bottom = 34, top = 10;
     const most = Math.max(...trusted.map((count, k) => count + suspect[k]), 1);
-    const x = (value) => left + ((value - edges[0]) / (edges[edges.length - 1] - edges[0])) * (width - left - 8);
+    const x = (value) => left + ((value - edges[0]) / (edges[edges.length - 1] - edges[0])) * (width - left - 22);
     // The square root keeps single suspects visible beside thousands of trusted labels.
     const y = (count) => height - bottom - Math.sqrt(count / most) * (height - bottom - top);
     const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Histogram of z: ${plural(suspect.reduce((a, b) => a + b, 0), "suspect")}${cut === null ? "" : `, all with |z| of at least ${cut.toFixed(1)}`}.` });
@@ -521,7 +521,7 @@
   };
   const drawCalibration = () => {
     const width = 420, height = 260, left = 44, bottom = 38;
-    const x = (value) => left + value * (width - left - 10), y = (value) => height - bottom - value * (height - bottom - 10);
+    const x = (value) => left + value * (width - left - 24), y = (value) => height - bottom - value * (height - bottom - 10);
     const line = content.calibration.map(([share, seen]) => `${x(share).toFixed(1)},${y(seen).toFixed(1)}`).join(" ");
     const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Observed against nominal coverage" },
       svg("line", { x1: x(0), y1: y(0), x2: x(1), y2: y(1), stroke: "var(--line)", "stroke-dasharray": "4 4" }),
@@ -563,7 +563,7 @@
     $("command").textContent = `mislabel apply ${content.file.name} decisions.json -o cleaned${(/\.[^.]+$/.exec(content.file.name) || [".csv"])[0]}`;
     $("patterns-section").hidden = !content.patterns.length;
     $("patterns").replaceChildren(...content.patterns.map((pattern, k) => make("li", {},
-      make("span", { dir: "auto" }, make("strong", {}, `${pattern.ranks.length} suspects fit: ${pattern.words}`), ` (${pattern.certainty}; ${pattern.byAccident < 0.1 ? "almost none" : pattern.byAccident.toFixed(1)} expected by accident)`),
+      make("span", { dir: "auto" }, make("strong", {}, `${pattern.ranks.length} suspects fit ${pattern.words}`), ` (${pattern.certainty}; ${pattern.byAccident < 0.1 ? "almost none" : pattern.byAccident.toFixed(1)} expected by accident)`),
       make("span", {},
         make("button", { type: "button", onclick: () => { $("view").value = `pattern${k}`; pageNumber = 0; draw(); $("review").scrollIntoView(); } }, "Show"), " ",
         make("button", { type: "button", class: "primary", onclick: () => decide(pattern.ranks.map((rank) => [rank, withNote(rank, { action: "accept", value: rows.suggested[rank] })]), `${pattern.ranks.length} rows: correction accepted.`) }, `Accept all ${pattern.ranks.length}`)))));

@@ -1,0 +1,80 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm, t
+
+from mislabel.decisions import Evidence, calibrate, p_values
+from mislabel.decisions.thresholds import half_width
+
+
+def evidence_of(error, variance):
+    zeros = np.zeros(error.size)
+    rows = np.arange(error.size)
+    return Evidence(rows, zeros + error, zeros, variance, error, error / np.sqrt(variance), zeros, zeros)
+
+
+def test_honest_models_are_taken_at_their_word(rng):
+    adjusted = 0
+    for _ in range(20):
+        variance = rng.uniform(0.5, 2.0, 400)
+        error = np.sqrt(variance) * rng.normal(size=400)
+        error[:40] += rng.normal(0, 8, 40)
+        found = calibrate(error, variance)
+        adjusted += found.adjusted
+        evidence = evidence_of(error, variance)
+        if not found.adjusted:
+            assert found.apply(evidence) is evidence
+    assert adjusted <= 2
+
+
+def test_heavy_tails_are_noticed(rng):
+    variance = np.ones(3000)
+    error = t.rvs(3, size=3000, random_state=1)
+    found = calibrate(error, variance)
+    assert found.adjusted
+    assert 2.2 < found.degrees < 5
+    evidence = found.apply(evidence_of(error, variance))
+    # Uniform p-values: as many below a level as the level says.
+    for level in (0.02, 0.1, 0.5):
+        assert np.mean(p_values(evidence) < level) == pytest.approx(level, abs=0.4 * level)
+    assert np.mean(2 * norm.sf(np.abs(error)) < 0.02) > 0.06
+    assert np.mean(np.abs(error) < half_width(evidence, 0.9)) == pytest.approx(0.9, abs=0.03)
+
+
+def test_wrong_labels_do_not_pass_for_tails(rng):
+    variance = np.ones(1000)
+    error = rng.normal(size=1000)
+    error[:200] += rng.normal(0, 15, 200)
+    found = calibrate(error, variance)
+    assert found.wrong_fraction == pytest.approx(0.2, abs=0.05)
+    assert found.wrong_std == pytest.approx(15, rel=0.25)
+    evidence = found.apply(evidence_of(error, variance))
+    assert np.mean(p_values(evidence)[200:] < 0.05) == pytest.approx(0.05, abs=0.03)
+
+
+def test_promises_too_sharp_are_not_believed(rng):
+    variance = np.where(np.arange(1000) % 3 == 0, 1e-8, 1.0)
+    error = rng.normal(size=1000)
+    found = calibrate(error, variance)
+    assert found.adjusted
+    z = found.apply(evidence_of(error, variance)).z
+    assert np.std(z[::3]) < 12
+    assert np.max(np.abs(error / np.sqrt(variance))) > 1e3
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_units_do_not_matter(rng, scale):
+    error, variance = t.rvs(3, size=800, random_state=2), np.ones(800)
+    one, other = calibrate(error, variance), calibrate(scale * error, scale**2 * variance)
+    assert other.degrees == pytest.approx(one.degrees, rel=1e-3)
+    assert other.log_density == pytest.approx(one.log_density - np.log(scale), abs=1e-6)
+
+
+def test_few_missing_or_equal_errors(rng):
+    assert not calibrate(rng.normal(size=10), np.ones(10)).adjusted
+    assert not calibrate(np.zeros(100), np.ones(100)).adjusted
+    error = rng.normal(size=100)
+    error[3] = np.nan
+    evidence = calibrate(error, np.ones(100)).apply(evidence_of(error, np.ones(100)))
+    assert p_values(replace(evidence, degrees=4.0))[3] == 1.0
