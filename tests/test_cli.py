@@ -158,7 +158,7 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
         (["audit", "table.csv", "--label", "yy"], "the table has no column 'yy'. Did you mean 'y'?"),
         (
             ["audit", "table.csv", "--label", "kind"],
-            "not a number (rows 0, 1, 2, 3, 4, ..., counted from 0 after the header",
+            "cannot be read as a number (rows 0, 1, 2, 3, 4, ..., counted from 0 after the header",
         ),
         (["audit", "table.csv", "--label", "y", "--id", "smaple"], "Did you mean 'sample'?"),
         (["audit", "table.csv", "--label", "y", "--mean", "tress"], "unknown mean 'tress'"),

@@ -115,7 +115,8 @@ def _categories(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
     if len(counts) > 0.5 * len(column):
         return "category", np.full(len(column), -1, dtype=np.intp), []
     top = list(counts.index[: MOST_BINS - 1]) if len(counts) > MOST_BINS else sorted(counts.index, key=_natural)
-    codes = pd.Categorical(text, categories=top).codes.astype(np.intp)
+    code_of = {name: code for code, name in enumerate(top)}
+    codes = np.array([code_of.get(name, -1) for name in text], dtype=np.intp)
     if len(counts) > MOST_BINS:
         codes[(codes < 0) & text.notna().to_numpy()] = len(top)
         top = [*top, f"{len(counts) - len(top)} others"]
@@ -131,7 +132,7 @@ def _natural(text: str) -> tuple[int, float, str]:
 
 def _dates(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
     utc = pd.to_datetime(column, utc=True)
-    seconds = (utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy(dtype=float)
+    seconds = np.array((utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds(), dtype=np.float64)
     return "date", *_quantile_bins(seconds, lambda edge: str(pd.Timestamp(edge, unit="s").date()))
 
 

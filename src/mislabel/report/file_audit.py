@@ -189,7 +189,7 @@ def _check_label_cells(table: TableFile, label: str, id: str | None) -> None:
         where = describe_rows(rows)
         counted = "" if id is not None else ", counted from 0 after the header"
         raise InvalidLabelsError(
-            f"the label column {label!r} holds {bad.size} cell{'s' if bad.size > 1 else ''} that {'are' if bad.size > 1 else 'is'} not a "
+            f"the label column {label!r} holds {bad.size} cell{'s' if bad.size > 1 else ''} that cannot be read as a "
             f"number ({where}{counted}; the first is {text.iloc[bad[0]][:40]!r}): correct or empty them, or choose "
             "another label."
         )
