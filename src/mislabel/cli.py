@@ -83,10 +83,18 @@ def _add_audit(commands: Any) -> None:
         metavar="MODEL",
         help="none, linear, boosting, trees, or auto: what predicts held-out labels best (default)",
     )
-    audit.add_argument("--rank", type=int, metavar="M", help="rank of a low-rank fit (default: exact)")
+    audit.add_argument(
+        "--rank", type=_rank, default="auto", metavar="M", help="rank of a low-rank fit, exact, or auto (default)"
+    )
     audit.add_argument("--out", metavar="DIR", help="folder for the results (default: FILE's name with -audit)")
     _add_shared(audit)
     audit.set_defaults(run=run_audit)
+
+
+def _rank(text: str) -> int | str | None:
+    if text in ("auto", "exact"):
+        return text if text == "auto" else None
+    return int(text)
 
 
 def _add_apply(commands: Any) -> None:
@@ -189,6 +197,7 @@ def run_demo(options: argparse.Namespace) -> int:
             out=folder,
             fdr=options.fdr,
             mean="auto",
+            rank="auto",
             random_state=options.seed,
             verbose=0 if options.quiet else 1,
         )

@@ -185,7 +185,7 @@ def test_negative_measurement_errors(data):
         ({"penalty": -1.0}, "finite number >= 0"),
         ({"penalty_power": 0.0}, "finite number > 0"),
         ({"missing": "drop"}, "'raise' or 'predict'"),
-        ({"rank": 10}, "rank=None"),
+        ({"rank": -1}, "rank must be None"),
         ({"tol": 0.0}, "tol must be positive"),
         ({"max_iter": 0}, "max_iter must be at least 1"),
         ({"mean": 3}, "fit and predict"),

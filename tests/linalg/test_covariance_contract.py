@@ -5,6 +5,7 @@ import pytest
 
 from mislabel.errors import KernelMatrixError
 from mislabel.linalg import DenseCovariance, DenseSignal
+from mislabel.linalg.low_rank import LowRankSignal
 from tests import naive
 
 
@@ -103,3 +104,58 @@ class TestDense(CovarianceContract):
     def test_not_positive_definite(self):
         with pytest.raises(KernelMatrixError, match="leading minor 2 of 2"):
             DenseCovariance(np.asfortranarray([[1.0, 2.0], [2.0, 1.0]]))
+
+
+class TestLowRankDiagonalRest(CovarianceContract):
+    def make(self, rng):
+        factor = rng.standard_normal((self.size, 6))
+        rest = rng.uniform(0.1, 1.0, self.size)
+        return LowRankSignal(factor, rest), factor @ factor.T + np.diag(rest), rng.uniform(0.05, 0.5, self.size)
+
+    def test_more_rows_than_one_part(self, rng, monkeypatch):
+        monkeypatch.setattr("mislabel.linalg.low_rank.ROWS", 7)
+        signal, dense, noise = self.make(rng)
+        whole = np.linalg.inv(dense + np.diag(noise))
+        np.testing.assert_allclose(signal.with_noise(noise).inverse_diagonal(), np.diag(whole), rtol=1e-9)
+        labels = rng.standard_normal(self.size)
+        np.testing.assert_allclose(signal.with_noise(noise).solve(labels), whole @ labels, rtol=1e-8)
+
+    def test_single_precision_storage(self, rng):
+        signal, dense, noise = self.make(rng)
+        single = LowRankSignal(signal.factor.astype(np.float32), signal.rest)
+        labels = rng.standard_normal(self.size)
+        exact = np.linalg.solve(dense + np.diag(noise), labels)
+        np.testing.assert_allclose(single.with_noise(noise).solve(labels), exact, rtol=1e-4, atol=1e-5)
+
+
+class TestLowRankBlockRest(CovarianceContract):
+    def make(self, rng):
+        factor = rng.standard_normal((self.size, 6))
+        rest = [naive.random_covariance(rng, size) for size in (15, 1, 24)]
+        dense = factor @ factor.T
+        start = 0
+        for block in rest:
+            dense[start : start + len(block), start : start + len(block)] += block
+            start += len(block)
+        return LowRankSignal(factor, rest), dense, rng.uniform(0.05, 0.5, self.size)
+
+
+@pytest.mark.parametrize("maker", [TestDense, TestLowRankDiagonalRest, TestLowRankBlockRest])
+def test_residual(maker, rng):
+    signal, dense, noise = maker().make(rng)
+    solution, rhs = rng.standard_normal((2, signal.size))
+    expected = rhs - (dense + np.diag(noise)) @ solution
+    np.testing.assert_allclose(signal.residual(noise, solution, rhs), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_scaling_a_low_rank_covariance(rng):
+    for maker in (TestLowRankDiagonalRest, TestLowRankBlockRest):
+        signal, dense, _ = maker().make(rng)
+        np.testing.assert_allclose(signal.scaled(2.5).submatrix(np.arange(signal.size)), 2.5 * dense)
+
+
+def test_low_rank_needs_a_rest_of_the_right_size(rng):
+    with pytest.raises(KernelMatrixError, match="the rest covers 3 points, the factor 4"):
+        LowRankSignal(rng.standard_normal((4, 2)), [np.eye(3)])
+    with pytest.raises(KernelMatrixError, match="not positive definite"):
+        LowRankSignal(rng.standard_normal((4, 2)), np.zeros(4)).with_noise(np.zeros(4))

@@ -142,17 +142,23 @@ def fit_noise_model(
                 jitter = stabilizing_jitter(signal, known_noise)
                 problem = NoiseProblem(signal, labels, known_noise + jitter, options.penalty)
                 solution = _solve_per_label(problem, None, options)
-            _warn_of_base_noise(status, solution.state)
+    warn_of_solution(solution, status, options)
+    return Fitted(
+        kernel, solution, problem.fixed_noise, base + jitter, jitter, status, meter.n_factorizations, meter.units
+    )
+
+
+def warn_of_solution(solution: NoiseSolution, status: Status | None, options: FitOptions) -> None:
+    """Warn where the solver stopped early or the base noise could not be told."""
+    if status is not None:
+        _warn_of_base_noise(status, solution.state)
     if not solution.converged:
         warnings.warn(
             f"the solver {options.solver!r} stopped at a residual of {solution.state.residual:.2g} after "
             f"{solution.n_iter} iterations (asked for: {options.tol:g}); raise max_iter or tol, or use solver='auto'.",
             NotConvergedWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    return Fitted(
-        kernel, solution, problem.fixed_noise, base + jitter, jitter, status, meter.n_factorizations, meter.units
-    )
 
 
 def _solve_per_label(problem: NoiseProblem, start: FloatArray | None, options: FitOptions) -> NoiseSolution:
@@ -174,7 +180,7 @@ def _warn_of_base_noise(status: Status, state: NoiseState) -> None:
             f"{100 * noisy:.0f} % of the labels were given noise of their own: with fewer clean than wrong labels, base "
             "noise and false-discovery rates are rough guesses; trust the ranking more than the cut.",
             BaseNoiseWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     elif status == "absorbed":
         warnings.warn(
@@ -182,5 +188,5 @@ def _warn_of_base_noise(status: Status, state: NoiseState) -> None:
             "70 % are wrong; it was set to zero (the paper's model) instead. Trust the ranking more than the cut, or pass "
             "base_noise=<variance of a clean label> if it is known.",
             BaseNoiseWarning,
-            stacklevel=5,
+            stacklevel=6,
         )

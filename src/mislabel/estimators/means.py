@@ -109,7 +109,7 @@ def _bare_density(name: str, points: Any, labels: Any, seed: int) -> float:
 
 
 def _density(model: Any, name: str, points: Any, labels: Any, known_errors: Any, seed: int) -> float:
-    trial = clone(model).set_params(mean=mean_named(name), verbose=0, missing="raise", random_state=seed)
+    trial = clone(model).set_params(mean=mean_named(name), rank=None, verbose=0, missing="raise", random_state=seed)
     with warnings.catch_warnings():
         # What a candidate has to warn of matters only if it is chosen.
         warnings.simplefilter("ignore", MislabelWarning)

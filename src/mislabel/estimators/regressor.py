@@ -16,6 +16,7 @@ from mislabel.decisions import Calibration, Evidence, audit_table, calibrate
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.cross_fit import cross_fitted_mean
 from mislabel.estimators.fitting import FitOptions, fit_noise_model
+from mislabel.estimators.low_rank_fit import fit_low_rank, plan_rank
 from mislabel.estimators.means import AUTO, MeanChoice, choose_mean, mean_named
 from mislabel.estimators.validation import (
     check_features,
@@ -64,8 +65,9 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         How hyperparameters are found together with the noise.
     n_restarts : int
         Further starts for the hyperparameters, drawn from ``random_state``.
-    rank : None
-        Reserved for low-rank covariances; only exact fits (None) are available.
+    rank : None, int or "auto"
+        None fits exactly, at a cost of n^3. A number is the rank of a low-rank fit (hyperparameters from a subset, similarities
+        among near neighbours exact where memory allows). "auto" is exact up to 8,000 labels and low-rank beyond.
     tol : float
         Residual of the optimality conditions at which the noise solver stops.
     max_iter : int or None
@@ -94,6 +96,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
     objective_, objective_path_ : ``log|K + S| + y'(K + S)^-1 y`` plus penalties, at the end and after every iteration.
     residual_, converged_, n_iter_, n_factorizations_, solver_cost_ : how the solver ended; cost in n^3 operations.
     mean_choice_ : which mean function was chosen, and why, for ``mean="auto"``; else None.
+    rank_, captured_ : rank of a low-rank fit (else None), and the share of the kernel's variance that it captures.
     kernel_ : the kernel with its final hyperparameters; it describes ``(y - center_) / scale_``.
     """
 
@@ -110,7 +113,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         solver: str = "auto",
         tune: str = "bilevel",
         n_restarts: int = 0,
-        rank: int | None = None,
+        rank: int | str | None = None,
         tol: float = 1e-6,
         max_iter: int | None = None,
         missing: str = "raise",
@@ -142,15 +145,15 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         With a graph kernel, X may be the path of a molecule file and y the name of one of its properties.
         ``y_err`` are known measurement standard deviations, one per label.
         """
-        if self.rank is not None:
-            raise InvalidParameterError("rank is reserved for low-rank fits, which are not available: use rank=None.")
         if self._takes_objects():
             X, y = molecules_and_labels(X, y)
         rows = row_ids(X, y)
         points = self._check_points(X, rows)
         labels = check_labels(y, rows, self.missing)
         check_consistent_length(points, labels)
-        check_memory(labels.size)
+        plan = plan_rank(self.rank, int(np.count_nonzero(~np.isnan(labels))))
+        if plan is None:
+            check_memory(labels.size)
         known_variance = check_label_errors(y_err, labels.size, rows)
         random_state = check_random_state(self.random_state)
         present = np.flatnonzero(~np.isnan(labels))
@@ -170,14 +173,17 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             if hasattr(kernel, "starting_from") and self.tune != "none":
                 kernel = kernel.starting_from(fit_points, float(np.mean(scaled**2)) or 1.0)
             with clean_interrupts(), blas_threads(present.size):
-                fitted = fit_noise_model(
+                task = (
                     KernelOnData(kernel, fit_points),
                     scaled,
                     known_variance[present] / scale**2,
                     self._options(scale),
-                    random_state,
-                    progress,
                 )
+                low_rank = None
+                if plan is None:
+                    fitted = fit_noise_model(*task, random_state, progress)
+                else:
+                    fitted, low_rank = fit_low_rank(*task, plan, random_state, progress)
         # Nothing is stored before this line: an interrupted fit leaves the estimator as it was.
         self.kernel_ = fitted.kernel.kernel
         self.center_, self.scale_ = center, scale
@@ -186,6 +192,9 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self._points, self._fit_points = points, fit_points
         self._weights = fitted.solution.state.weights
         self._covariance = fitted.solution.state.covariance
+        self._low_rank = low_rank
+        self.rank_ = None if low_rank is None else low_rank.signal.rank
+        self.captured_ = 1.0 if low_rank is None else low_rank.captured
         self.rows_, self.labels_ = rows, labels
         self._store_evidence(fitted, points, present, labels)
         self._store_solver(fitted, scale)
@@ -202,14 +211,14 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             raise InvalidParameterError("return_std and return_cov cannot both be asked for.")
         points = self._check_new_points(X)
         if return_cov:
-            cross = self.kernel_(points, self._fit_points)
+            cross = self._cross(points)
             covariance = self.kernel_(points) - cross @ self._covariance.solve(np.asfortranarray(cross.T))
             return self._label_units(cross @ self._weights, points), self.scale_**2 * covariance
         size = len(points)
         signal, variance = np.empty(size), np.empty(size)
         for start in range(0, size, _PREDICT_BLOCK):
             block = points[start : start + _PREDICT_BLOCK]
-            cross = self.kernel_(block, self._fit_points)
+            cross = self._cross(block)
             signal[start : start + _PREDICT_BLOCK] = cross @ self._weights
             if return_std:
                 explained = np.einsum("ij,ji->i", cross, self._covariance.solve(np.asfortranarray(cross.T)))
@@ -360,6 +369,10 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                 return float(scale)
         return 1.0
 
+    def _cross(self, points: Any) -> np.ndarray:
+        """Covariance of new points with those of the fit, as the fit itself sees it."""
+        return self.kernel_(points, self._fit_points) if self._low_rank is None else self._low_rank.cross(points)
+
     def _label_units(self, signal: np.ndarray, points: Any) -> np.ndarray:
         mean = self.center_ + self.scale_ * signal
         return mean if self.mean_model_ is None else mean + self.mean_model_.predict(points)
@@ -369,6 +382,9 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         loo = leave_one_out_evidence(
             np.zeros(present.size), state.noise, fitted.fixed_noise, state.weights, state.precision
         )
+        if self._low_rank is not None:
+            # A low-rank fit keeps similar points together; evidence is told in the order of y.
+            present = present[self._low_rank.order]
 
         def spread(values: np.ndarray, missing: np.ndarray | float) -> np.ndarray:
             full = np.empty(labels.size)

@@ -168,16 +168,27 @@ def check_label_errors(y_err: Any, size: int, rows: np.ndarray) -> FloatArray:
     return errors**2
 
 
+def free_memory() -> float | None:
+    """Bytes that can be had without swapping; None where the system does not say."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * float(line.split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
 def check_memory(size: int) -> None:
     """Refuse work that cannot fit into memory before allocating any of it."""
-    try:
-        available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return  # this system does not say
+    available = free_memory()
     needed = ARRAYS_HELD * 8 * size**2
-    if needed > available:
+    if available is not None and needed > available:
         fits = int(np.sqrt(available / (8 * ARRAYS_HELD)))
         raise MemoryBudgetError(
             f"an exact fit of {size} labels needs about {needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free. "
-            f"Fit at most {fits} labels at a time, or free memory."
+            f"Pass rank='auto' for a low-rank fit, or fit at most {fits} labels at a time."
         )

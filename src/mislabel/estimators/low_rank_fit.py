@@ -1,0 +1,249 @@
+"""The numerical fit beyond exact reach: hyperparameters from a subset, noise variances of all labels at low rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mislabel.errors import InvalidParameterError, MemoryBudgetError
+from mislabel.estimators.fitting import FitOptions, Fitted, fit_noise_model, warn_of_solution
+from mislabel.estimators.validation import free_memory
+from mislabel.kernels.inducing import Blocks, PivotedFactor, pivoted_factor, rest_of, similar_blocks
+from mislabel.kernels.on_data import KernelOnData, take
+from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.linalg.cost import CostMeter
+from mislabel.linalg.low_rank import LowRankSignal
+from mislabel.noise.base_noise import judge, robust_variance
+from mislabel.noise.leave_one_out import trusted_variance
+from mislabel.noise.objective import NoiseProblem, NoiseState
+from mislabel.noise.penalty import Penalty
+from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups
+from mislabel.noise.solvers.simultaneous import solve_simultaneous, targets
+from mislabel.progress import Progress
+
+AUTO = "auto"
+#: Up to this many labels the exact fit takes minutes, and rank="auto" makes it.
+EXACT_UP_TO = 8000
+#: Labels from which hyperparameters are tuned exactly.
+TUNING_ROWS = 2000
+AUTO_RANK = 500
+#: Blocks of the rest by number of labels: exact similarities among so many neighbours each.
+BLOCK_SIZES = ((60_000, 1000), (200_000, 250))
+#: Rounds in which amplitude, base noise and price are adapted to all labels, and how little they may change to stop.
+REFINING_ROUNDS = 8
+SETTLED = 0.01
+SOLVER_CYCLES = 60
+#: The residual that low-rank fits aim at: below it, the approximation itself is the larger error.
+LOW_RANK_TOL = 1e-4
+
+
+@dataclass(frozen=True)
+class RankPlan:
+    """How much of the kernel is kept: ``rank`` columns, and exact blocks of ``block_size`` similar points (0: none)."""
+
+    rank: int
+    block_size: int
+
+    def memory(self, size: int) -> float:
+        """Bytes held at the peak: the factor, a working copy of it, the blocks and their factors."""
+        return 8.0 * size * (2.0 * self.rank + 2.0 * self.block_size + 40.0)
+
+
+def plan_rank(rank: Any, size: int) -> RankPlan | None:
+    """The plan for ``rank=None`` (exact: no plan), a number, or "auto"; refuses what does not fit into memory."""
+    if rank is None or (rank == AUTO and size <= EXACT_UP_TO):
+        return None
+    if rank != AUTO and (isinstance(rank, bool | str) or rank != int(rank) or rank < 1):
+        raise InvalidParameterError(f"rank must be None, 'auto' or a whole number >= 1, got {rank!r}.")
+    block = next((block for limit, block in BLOCK_SIZES if size <= limit), 0)
+    plan = RankPlan(min(AUTO_RANK if rank == AUTO else int(rank), size), min(block, size))
+    available = free_memory()
+    if available is None or plan.memory(size) <= available:
+        return plan
+    if plan.block_size and replace(plan, block_size=0).memory(size) <= available:
+        return replace(plan, block_size=0)
+    fits = int((available / (8.0 * size) - 40.0) / 2.0)
+    if rank == AUTO and fits >= 32:
+        return RankPlan(fits, 0)
+    advice = f"rank={fits} would fit" if fits >= 1 else "no rank would fit: take fewer labels"
+    raise MemoryBudgetError(
+        f"a fit of rank {plan.rank} to {size} labels needs about {replace(plan, block_size=0).memory(size) / 1e9:.1f} GB, but "
+        f"{available / 1e9:.1f} GB are free; {advice}."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankModel:
+    """The low-rank signal with what is needed to continue it to new points.
+
+    order : position in the labels of every row of the signal.
+    captured : share of the kernel's variance explained by the columns alone.
+    """
+
+    kernel: Any
+    points: Any
+    factor: PivotedFactor
+    order: IntArray
+    blocks: Blocks | None
+    amplitude: float
+    signal: LowRankSignal
+
+    @property
+    def captured(self) -> float:
+        """Share of the kernel's variance that the columns explain, before the rest is added back."""
+        return self.factor.captured
+
+    def cross(self, new_points: Any) -> FloatArray:
+        """Covariance of new points with the labelled ones, in the order of the signal.
+
+        With blocks, a new point is treated as one of the block that it falls into.
+        """
+        pivots = take(self.points, self._pivots_in_order, self.kernel)
+        rows = self.factor.of(self.kernel, new_points, pivots)
+        cross = rows @ np.asarray(self.factor.factor, dtype=float).T
+        if self.blocks is not None:
+            chosen = self.blocks.of(rows)
+            starts = np.concatenate([[0], np.cumsum([block.size for block in self.blocks.members])])
+            for number in np.unique(chosen):
+                mine = np.flatnonzero(chosen == number)
+                part = np.arange(starts[number], starts[number + 1])
+                some = new_points[mine] if isinstance(new_points, np.ndarray) else [new_points[int(i)] for i in mine]
+                cross[np.ix_(mine, part)] = self.kernel(some, take(self.points, part, self.kernel))
+        return np.asarray(self.amplitude * cross)
+
+    @property
+    def _pivots_in_order(self) -> IntArray:
+        where = np.empty(self.order.size, dtype=np.intp)
+        where[self.order] = np.arange(self.order.size)
+        return where[self.factor.pivots]
+
+
+def fit_low_rank(
+    kernel: KernelOnData,
+    labels: FloatArray,
+    known_noise: FloatArray,
+    options: FitOptions,
+    plan: RankPlan,
+    random_state: np.random.RandomState,
+    progress: Progress,
+) -> tuple[Fitted, LowRankModel]:
+    """Fit to centred, scaled labels; the state of the result is in the order of ``LowRankModel.order``."""
+    if options.noise != "per-label":
+        raise InvalidParameterError("low-rank fits need noise='per-label'; use rank=None for uniform noise or none.")
+    size = labels.size
+    some = np.sort(random_state.choice(size, min(TUNING_ROWS, size), replace=False))
+    exact = fit_noise_model(
+        KernelOnData(kernel.kernel, take(kernel.points, some, kernel.kernel)),
+        labels[some],
+        known_noise[some],
+        options,
+        random_state,
+        lambda message, fraction: progress(f"{message} ({some.size} labels)", 0.4 * fraction),
+    )
+    tuned, base = exact.kernel.kernel, exact.base
+    progress("columns of the kernel", 0.42)
+    meter = CostMeter(size)
+    model = _low_rank_model(tuned, kernel.points, plan, random_state, meter)
+    order = model.order
+    y, known = labels[order], known_noise[order]
+    learn_base = options.base is None
+    error, variance = _leave_one_out(exact.solution.state, exact.fixed_noise)
+    price = fit_two_groups(error, variance).price(variance) if learn_base else 0.0
+    problem = _problem(model, y, known, base, options, price)
+    noise = np.zeros(size) if price else np.full(size, float(np.median(y**2)))
+    progress("noise of every label", 0.5)
+    if learn_base and options.tune != "none":
+        model, base, price, noise = _refine(model, y, known, base, price, noise, options, progress)
+        problem = _problem(model, y, known, base, options, price)
+    tol = max(options.tol, LOW_RANK_TOL)
+
+    def monitor(step: int, state: NoiseState) -> None:
+        progress(f"noise of every label, residual {state.residual:.1e}", min(0.97, 0.7 + 0.01 * step))
+
+    solution = solve_simultaneous(problem, noise, tol=tol, max_iter=options.max_iter or SOLVER_CYCLES, monitor=monitor)
+    status = None
+    if learn_base:
+        error, variance = _leave_one_out(solution.state, problem.fixed_noise)
+        status = judge(solution.state.noise, error, variance, base, robust_variance(labels))
+    warn_of_solution(solution, status, replace(options, tol=tol))
+    fitted = Fitted(
+        KernelOnData(_scaled_kernel(tuned, model.amplitude), kernel.points),
+        solution,
+        problem.fixed_noise,
+        base,
+        exact.jitter,
+        status,
+        exact.n_factorizations + meter.n_factorizations,
+        exact.cost,
+    )
+    return fitted, model
+
+
+def _low_rank_model(
+    kernel: Any, points: Any, plan: RankPlan, random_state: np.random.RandomState, meter: CostMeter
+) -> LowRankModel:
+    factor = pivoted_factor(kernel, points, plan.rank, random_state)
+    blocks = similar_blocks(factor.factor, plan.block_size, random_state) if plan.block_size else None
+    if blocks is None:
+        order = np.arange(len(points), dtype=np.intp)
+    else:
+        order = np.concatenate(blocks.members)
+        factor = replace(factor, factor=np.ascontiguousarray(factor.factor[order]))
+        points = take(points, order, kernel)
+    signal = LowRankSignal(factor.factor, rest_of(kernel, points, factor.factor, blocks), meter)
+    return LowRankModel(kernel, points, factor, order, blocks, 1.0, signal)
+
+
+def _problem(
+    model: LowRankModel, labels: FloatArray, known: FloatArray, base: float, options: FitOptions, price: float
+) -> NoiseProblem:
+    penalty = Penalty(options.penalty.weight, options.penalty.power, price)
+    return NoiseProblem(model.signal, labels, known + base, penalty)
+
+
+def _leave_one_out(state: NoiseState, fixed_noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return state.weights / state.precision, trusted_variance(state.precision, state.noise, fixed_noise)
+
+
+def _refine(
+    model: LowRankModel,
+    labels: FloatArray,
+    known: FloatArray,
+    base: float,
+    price: float,
+    noise: FloatArray,
+    options: FitOptions,
+    progress: Progress,
+) -> tuple[LowRankModel, float, float, FloatArray]:
+    """Adapt amplitude, base noise and price to all labels, by the paper's multiplicative update for shared variances."""
+    for number in range(REFINING_ROUNDS):
+        progress("amplitude and base noise on all labels", 0.5 + 0.2 * number / REFINING_ROUNDS)
+        problem = _problem(model, labels, known, base, options, price or DEFAULT_PRICE)
+        state = problem.evaluate(noise)
+        noise = targets(problem, state)
+        state = problem.evaluate(noise)
+        total = problem.fixed_noise + noise
+        squares, precision = state.weights**2, state.precision
+        trusted = noise == 0.0
+        base_ratio = float(squares[trusted].sum() / precision[trusted].sum()) if trusted.any() else 1.0
+        explained = float(labels @ state.weights - squares @ total)
+        expected = float(labels.size - precision @ total)
+        amplitude_ratio = explained / expected if explained > 0 and expected > 0 else 1.0
+        base_ratio, amplitude_ratio = (float(np.clip(ratio, 0.25, 4.0)) for ratio in (base_ratio, amplitude_ratio))
+        base *= base_ratio
+        model = replace(model, signal=model.signal.scaled(amplitude_ratio), amplitude=model.amplitude * amplitude_ratio)
+        error, variance = _leave_one_out(state, problem.fixed_noise)
+        price = fit_two_groups(error, variance).price(variance)
+        if abs(base_ratio - 1.0) < SETTLED and abs(amplitude_ratio - 1.0) < 5 * SETTLED:
+            break
+    return model, base, price, noise
+
+
+def _scaled_kernel(kernel: Any, amplitude: float) -> Any:
+    for name in ("amplitude", "starting_probability"):
+        if hasattr(kernel, name):
+            power = 1.0 if name == "amplitude" else 0.5
+            return kernel.__class__(**{**kernel.get_params(), name: getattr(kernel, name) * amplitude**power})
+    return amplitude * kernel

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+from mislabel import LabelNoiseRegressor
+from mislabel.errors import InvalidParameterError, MemoryBudgetError
+from mislabel.estimators import low_rank_fit
+from mislabel.estimators.low_rank_fit import RankPlan, plan_rank
+from mislabel.evaluation import detection_report
+
+
+@pytest.fixture
+def data(friedman):
+    return friedman(1500, 0.1, 1.0, seed=4)
+
+
+@pytest.fixture
+def small_steps(monkeypatch):
+    """Tuning and blocks as small as the data of a test."""
+    monkeypatch.setattr(low_rank_fit, "TUNING_ROWS", 400)
+    monkeypatch.setattr(low_rank_fit, "BLOCK_SIZES", ((10_000, 300),))
+
+
+def test_detection_and_prediction_are_close_to_exact(data, small_steps):
+    features, labels, wrong, clean = data
+    exact = LabelNoiseRegressor().fit(features, labels)
+    fast = LabelNoiseRegressor(rank=150).fit(features, labels)
+    assert fast.rank_ == 150
+    assert 0.9 < fast.captured_ <= 1.0
+    assert fast.converged_
+    assert fast.residual_ <= 1e-4
+    noise = np.where(wrong, 1.0, 0.0)
+    ranks = [detection_report(noise, np.abs(model.z_)).auroc for model in (exact, fast)]
+    assert ranks[1] > ranks[0] - 0.01
+    np.testing.assert_allclose(fast.loo_mean_, exact.loo_mean_, atol=0.25 * np.std(clean))
+    new = np.random.default_rng(0).uniform(size=(200, features.shape[1]))
+    mean, std = fast.predict(new, return_std=True)
+    expected = exact.predict(new)
+    assert np.sqrt(np.mean((mean - expected) ** 2)) < 0.1 * np.std(clean)
+    assert np.mean(np.abs(mean - expected) < 4 * std) > 0.9
+    _, covariance = fast.predict(new[:5], return_cov=True)
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std[:5], rtol=0.1)
+
+
+def test_leave_one_out_is_that_of_the_low_rank_matrix(data, small_steps):
+    features, labels, _, _ = data
+    model = LabelNoiseRegressor(rank=80).fit(features, labels)
+    order = model._low_rank.order
+    scaled = (labels[order] - model.center_) / model.scale_
+    dense = model._covariance.to_dense()
+    inverse = np.linalg.inv(dense)
+    np.testing.assert_allclose(
+        model.loo_error_[order], model.scale_ * (inverse @ scaled) / np.diag(inverse), rtol=1e-6, atol=1e-7
+    )
+
+
+def test_the_same_seed_gives_the_same_fit(data, small_steps):
+    features, labels, _, _ = data
+    one, two = (LabelNoiseRegressor(rank=60, random_state=3).fit(features, labels) for _ in range(2))
+    np.testing.assert_array_equal(one.noise_variance_, two.noise_variance_)
+
+
+def test_missing_labels_and_known_errors(data, small_steps):
+    features, labels, _, clean = data
+    gaps = labels.copy()
+    gaps[:5] = np.nan
+    model = LabelNoiseRegressor(rank=100, missing="predict").fit(features, gaps, y_err=np.full(labels.size, 0.3))
+    assert np.isnan(model.z_[:5]).all()
+    np.testing.assert_allclose(model.corrected_labels_[:5], clean[:5], atol=0.5 * np.std(clean))
+    assert len(model.audit()) == labels.size
+
+
+def test_plans():
+    assert plan_rank(None, 10**6) is None
+    assert plan_rank("auto", 5000) is None
+    assert plan_rank("auto", 20_000) == RankPlan(500, 1000)
+    assert plan_rank(64, 150_000) == RankPlan(64, 250)
+    assert plan_rank(300, 200) == RankPlan(200, 200)
+    for wrong in (0, -3, 2.5, "low", True):
+        with pytest.raises(InvalidParameterError, match="rank must be"):
+            plan_rank(wrong, 1000)
+
+
+def test_memory_is_asked_for_first(monkeypatch):
+    monkeypatch.setattr(low_rank_fit, "free_memory", lambda: 2e9)
+    assert plan_rank(50, 200_000) == RankPlan(50, 250)
+    assert plan_rank(500, 200_000) == RankPlan(500, 0)
+    assert plan_rank("auto", 1_000_000).rank < 500
+    with pytest.raises(MemoryBudgetError, match=r"needs about 8.3 GB, but 2.0 GB are free; rank=105 would fit"):
+        plan_rank(500, 1_000_000)
+    with pytest.raises(MemoryBudgetError, match="no rank would fit"):
+        plan_rank(500, 100_000_000)
+
+
+def test_uniform_noise_is_refused(data):
+    features, labels, _, _ = data
+    with pytest.raises(InvalidParameterError, match="need noise='per-label'"):
+        LabelNoiseRegressor(rank=50, noise="uniform").fit(features, labels)
