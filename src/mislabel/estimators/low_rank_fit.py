@@ -25,7 +25,7 @@ from mislabel.progress import Progress
 
 AUTO = "auto"
 #: Up to this many labels the exact fit takes minutes, and rank="auto" makes it.
-EXACT_UP_TO = 8000
+EXACT_UP_TO = 5000
 #: Labels from which hyperparameters are tuned exactly.
 TUNING_ROWS = 2000
 AUTO_RANK = 500

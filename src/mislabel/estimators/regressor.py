@@ -67,7 +67,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         Further starts for the hyperparameters, drawn from ``random_state``.
     rank : None, int or "auto"
         None fits exactly, at a cost of n^3. A number is the rank of a low-rank fit (hyperparameters from a subset, similarities
-        among near neighbours exact where memory allows). "auto" is exact up to 8,000 labels and low-rank beyond.
+        among near neighbours exact where memory allows). "auto" is exact up to 5,000 labels and low-rank beyond.
     tol : float
         Residual of the optimality conditions at which the noise solver stops.
     max_iter : int or None
