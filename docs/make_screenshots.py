@@ -14,7 +14,13 @@ from playwright.sync_api import sync_playwright
 from mislabel.cli import main as mislabel
 
 IMAGES = Path(__file__).parent / "images"
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 def main() -> None:

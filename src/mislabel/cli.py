@@ -81,7 +81,7 @@ def _add_audit(commands: Any) -> None:
         "--mean",
         default="auto",
         metavar="MODEL",
-        help="none, linear, boosting, trees, or auto: what predicts held-out labels best (default)",
+        help="none, linear, boosting, trees, panel, or auto: what predicts held-out labels best (default)",
     )
     audit.add_argument(
         "--rank", type=_rank, default="auto", metavar="M", help="rank of a low-rank fit, exact, or auto (default)"

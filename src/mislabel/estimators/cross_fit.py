@@ -12,17 +12,31 @@ from mislabel.errors import InvalidParameterError
 from mislabel.linalg.contract import FloatArray
 
 FOLDS = 5
+#: Contiguous stretches that rows in the order of a series are left out by.
+STRETCHES = 20
 
 
 def cross_fitted_mean(
-    model: Any, X: Any, labels: FloatArray, random_state: np.random.RandomState, n_jobs: int | None, refit: bool = True
+    model: Any,
+    X: Any,
+    labels: FloatArray,
+    random_state: np.random.RandomState,
+    n_jobs: int | None,
+    refit: bool = True,
+    in_stretches: bool = False,
 ) -> tuple[FloatArray, Any]:
-    """Out-of-fold predictions for the training rows, and the model fitted to all of them for new rows (or None)."""
+    """Out-of-fold predictions for the training rows, and the model fitted to all of them for new rows (or None).
+
+    Folds are drawn at random, or are contiguous stretches of rows, so that no row's neighbours in time vouch for it.
+    """
     if not (hasattr(model, "fit") and hasattr(model, "predict")):
         raise InvalidParameterError(f"mean must be a regressor with fit and predict, got {type(model).__name__}.")
     seed = int(random_state.randint(np.iinfo(np.int32).max))
     model = _seeded(clone(model), seed)
-    folds = KFold(min(FOLDS, labels.size), shuffle=True, random_state=seed)
+    if in_stretches:
+        folds = KFold(min(STRETCHES, labels.size))
+    else:
+        folds = KFold(min(FOLDS, labels.size), shuffle=True, random_state=seed)
     out_of_fold = cross_val_predict(model, X, labels, cv=folds, n_jobs=n_jobs)
     return np.asarray(out_of_fold, dtype=float), clone(model).fit(X, labels) if refit else None
 

@@ -27,11 +27,12 @@ AUTO = "auto"
 #: Up to this many labels the exact fit takes minutes, and rank="auto" makes it.
 EXACT_UP_TO = 5000
 #: Labels from which hyperparameters are tuned exactly.
-TUNING_ROWS = 2000
+TUNING_ROWS = 4000
 AUTO_RANK = 500
 #: Blocks of the rest by number of labels: exact similarities among so many neighbours each.
 BLOCK_SIZES = ((60_000, 1000), (200_000, 250))
-#: Rounds in which amplitude, base noise and price are adapted to all labels, and how little they may change to stop.
+#: Rounds in which all labels share one noise, then rounds in which amplitude, base noise and price are adapted to all labels, and how little they may change to stop.
+UNIFORM_ROUNDS = 4
 REFINING_ROUNDS = 8
 SETTLED = 0.01
 SOLVER_CYCLES = 60
@@ -149,8 +150,7 @@ def fit_low_rank(
     order = model.order
     y, known = labels[order], known_noise[order]
     learn_base = options.base is None
-    error, variance = _leave_one_out(exact.solution.state, exact.fixed_noise)
-    price = fit_two_groups(error, variance).price(variance) if learn_base else 0.0
+    price = DEFAULT_PRICE if learn_base else 0.0
     problem = _problem(model, y, known, base, options, price)
     noise = np.zeros(size) if price else np.full(size, float(np.median(y**2)))
     progress("noise of every label", 0.5)
@@ -217,13 +217,18 @@ def _refine(
     options: FitOptions,
     progress: Progress,
 ) -> tuple[LowRankModel, float, float, FloatArray]:
-    """Adapt amplitude, base noise and price to all labels, by the paper's multiplicative update for shared variances."""
-    for number in range(REFINING_ROUNDS):
-        progress("amplitude and base noise on all labels", 0.5 + 0.2 * number / REFINING_ROUNDS)
-        problem = _problem(model, labels, known, base, options, price or DEFAULT_PRICE)
+    """Adapt amplitude, base noise and price to all labels, by the paper's multiplicative update for shared variances.
+
+    The base noise comes from above, as on the path of an exact fit: first it explains all labels, then only those that
+    do not pay for a variance of their own. From below it would stop at the first value that enough freed labels allow.
+    """
+    for number in range(UNIFORM_ROUNDS + REFINING_ROUNDS):
+        progress("amplitude and base noise on all labels", 0.5 + 0.2 * number / (UNIFORM_ROUNDS + REFINING_ROUNDS))
+        problem = _problem(model, labels, known, base, options, price)
         state = problem.evaluate(noise)
-        noise = targets(problem, state)
-        state = problem.evaluate(noise)
+        if number >= UNIFORM_ROUNDS:
+            noise = targets(problem, state)
+            state = problem.evaluate(noise)
         total = problem.fixed_noise + noise
         squares, precision = state.weights**2, state.precision
         trusted = noise == 0.0
@@ -235,8 +240,9 @@ def _refine(
         base *= base_ratio
         model = replace(model, signal=model.signal.scaled(amplitude_ratio), amplitude=model.amplitude * amplitude_ratio)
         error, variance = _leave_one_out(state, problem.fixed_noise)
-        price = fit_two_groups(error, variance).price(variance)
-        if abs(base_ratio - 1.0) < SETTLED and abs(amplitude_ratio - 1.0) < 5 * SETTLED:
+        if number >= UNIFORM_ROUNDS:
+            price = fit_two_groups(error, variance).price(variance)
+        if number > UNIFORM_ROUNDS and abs(base_ratio - 1.0) < SETTLED and abs(amplitude_ratio - 1.0) < 5 * SETTLED:
             break
     return model, base, price, noise
 

@@ -19,7 +19,7 @@ def nearest_trusted(
 
     ``trusted`` marks rows by position; a row is never its own neighbour.
     """
-    kernel, points = model.kernel_, model._points
+    kernel, points = model._similarity, model._points
     others = np.flatnonzero(trusted)
     count = min(count, max(others.size - 1, 0))
     found = np.zeros((positions.size, count), dtype=np.intp)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -16,8 +17,15 @@ from mislabel.decisions import Calibration, Evidence, audit_table, calibrate
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.cross_fit import cross_fitted_mean
 from mislabel.estimators.fitting import FitOptions, fit_noise_model
-from mislabel.estimators.low_rank_fit import fit_low_rank, plan_rank
-from mislabel.estimators.means import AUTO, MeanChoice, choose_mean, mean_named
+from mislabel.estimators.low_rank_fit import RankPlan, fit_low_rank, plan_rank
+from mislabel.estimators.means import (
+    AUTO,
+    SERIES_FROM,
+    MeanChoice,
+    choose_mean,
+    mean_named,
+    series_correlation,
+)
 from mislabel.estimators.validation import (
     check_features,
     check_kernel_matrix,
@@ -147,6 +155,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         """
         if self._takes_objects():
             X, y = molecules_and_labels(X, y)
+        series, similarity = getattr(self, "_as_series", (None, None))
         rows = row_ids(X, y)
         points = self._check_points(X, rows)
         labels = check_labels(y, rows, self.missing)
@@ -161,11 +170,19 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         fit_points = points if present.size == labels.size else take(points, present, kernel)
         with ProgressReporter(self.verbose) as progress:
             target = labels[present]
-            mean, choice = self._mean_for(fit_points, target, known_variance[present], random_state, progress)
+            if series is None:
+                mean, choice = self._mean_for(fit_points, target, known_variance[present], random_state, progress)
+            else:
+                mean, choice = mean_named(series.name), series
+            if choice is not None and choice.series is not None:
+                kernel, plan = ConstantKernel(1.0, (1e-6, 1e6)), RankPlan(1, 0)
             mean_model = None
             if mean is not None:
                 progress("cross-fitting the mean model", 0.0)
-                out_of_fold, mean_model = cross_fitted_mean(mean, fit_points, target, random_state, self.n_jobs)
+                in_stretches = choice is not None and choice.series is not None
+                out_of_fold, mean_model = cross_fitted_mean(
+                    mean, fit_points, target, random_state, self.n_jobs, in_stretches=in_stretches
+                )
                 target = target - out_of_fold
             center = self._center_of(target, kernel)
             scale = self._scale_of(target - center)
@@ -198,6 +215,16 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.rows_, self.labels_ = rows, labels
         self._store_evidence(fitted, points, present, labels)
         self._store_solver(fitted, scale)
+        self._similarity = fitted.kernel.kernel if similarity is None else similarity
+        if choice is not None and choice.series is None:
+            shared = series_correlation(self.z_[present])
+            if shared >= SERIES_FROM:
+                # Neighbouring rows vouch for each other's errors: judge each stretch by models that have not seen it.
+                self._as_series = (replace(choice, name="panel", series=shared), self.kernel_)
+                try:
+                    return self.fit(X, y, y_err)
+                finally:
+                    del self._as_series
         return self
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, prior_variance: Any = None) -> Any:
