@@ -20,10 +20,10 @@ def test_smooth_functions_are_left_to_the_gaussian_process(friedman):
 
 
 def test_steps_are_left_to_trees(rng):
-    features = rng.uniform(size=(500, 6))
-    cells = (4 * features[:, :3]).astype(int)
-    labels = 3.0 * ((cells.sum(axis=1) * 7919 + cells[:, 0] * 104729) % 5) + 0.1 * rng.normal(size=500)
-    choice = choose_mean(LabelNoiseRegressor(), features, labels, np.zeros(500), 0, quiet)
+    features = rng.uniform(size=(1000, 8))
+    labels = 10.0 * (features[:, 0] > 0.5) + 5.0 * (features[:, 1] > 0.3) * (features[:, 2] > 0.6)
+    labels += 0.3 * rng.normal(size=1000)
+    choice = choose_mean(LabelNoiseRegressor(), features, labels, np.zeros(1000), 0, quiet)
     assert choice.name in ("boosting", "trees")
     assert choice.densities[choice.name] > choice.densities["none"]
 

@@ -26,12 +26,15 @@ from mislabel.progress import Progress
 AUTO = "auto"
 #: Up to this many labels the exact fit takes minutes, and rank="auto" makes it.
 EXACT_UP_TO = 5000
-#: Labels from which hyperparameters are tuned exactly.
+#: Labels from which hyperparameters are tuned exactly: at most so many, and so many per column of the factor.
 TUNING_ROWS = 4000
+TUNING_ROWS_PER_COLUMN = 10
+LEAST_TUNING_ROWS = 500
 AUTO_RANK = 500
 #: Blocks of the rest by number of labels: exact similarities among so many neighbours each.
 BLOCK_SIZES = ((60_000, 1000), (200_000, 250))
-#: Rounds in which all labels share one noise, then rounds in which amplitude, base noise and price are adapted to all labels, and how little they may change to stop.
+#: Rounds in which all labels share one noise; rounds in which amplitude, base noise and price are adapted to all labels;
+#: and how little they may change to stop.
 UNIFORM_ROUNDS = 4
 REFINING_ROUNDS = 8
 SETTLED = 0.01
@@ -134,7 +137,8 @@ def fit_low_rank(
     if options.noise != "per-label":
         raise InvalidParameterError("low-rank fits need noise='per-label'; use rank=None for uniform noise or none.")
     size = labels.size
-    some = np.sort(random_state.choice(size, min(TUNING_ROWS, size), replace=False))
+    wanted = min(TUNING_ROWS, max(TUNING_ROWS_PER_COLUMN * plan.rank, LEAST_TUNING_ROWS), size)
+    some = np.sort(random_state.choice(size, wanted, replace=False))
     exact = fit_noise_model(
         KernelOnData(kernel.kernel, take(kernel.points, some, kernel.kernel)),
         labels[some],

@@ -65,8 +65,8 @@ class MeanChoice:
         }
         if self.series is not None:
             return (
-                f"successive rows share their errors (correlation {self.series:.2f}), so each stretch of rows was judged by models "
-                "that had not seen it: the mean of linear regression, gradient boosting and extra trees"
+                f"successive rows share their errors (correlation {self.series:.2f}), so each stretch of rows was judged by "
+                "models that had not seen it: the mean of linear regression, gradient boosting and extra trees"
             )
         told = "; ".join(f"{names.get(name, name)} {value:.3f}" for name, value in self.densities.items())
         return (
