@@ -69,3 +69,14 @@ def test_series_are_judged_in_stretches(rng):
 def test_few_or_flat_rows_are_no_series():
     assert series_correlation(np.ones(10)) == 0.0
     assert series_correlation(np.zeros(500)) == 0.0
+
+
+def test_few_rows_and_copies_are_left_to_the_gaussian_process(rng, friedman):
+    features, labels, _, _ = friedman(20, 0.0, 0.0, seed=0)
+    small = LabelNoiseRegressor(mean="auto").fit(features, labels)
+    assert small.mean_choice_.name == "none"
+    assert "too few rows" in small.mean_choice_.sentence
+    features, labels, _, _ = friedman(70, 0.0, 0.0, seed=0)
+    copies = LabelNoiseRegressor(mean="auto").fit(np.tile(features, (4, 1)), np.tile(labels, 4))
+    assert max(copies.mean_choice_.densities.values()) < 2.0
+    assert not copies.audit()["suspect"].any()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_predict
+from threadpoolctl import threadpool_limits
 
 from mislabel.errors import InvalidParameterError
 from mislabel.linalg.contract import FloatArray
@@ -14,6 +15,8 @@ from mislabel.linalg.contract import FloatArray
 FOLDS = 5
 #: Contiguous stretches that rows in the order of a series are left out by.
 STRETCHES = 20
+#: Up to so many rows a mean model is fitted by one thread.
+MANY_ROWS = 20_000
 
 
 def cross_fitted_mean(
@@ -37,8 +40,10 @@ def cross_fitted_mean(
         folds = KFold(min(STRETCHES, labels.size))
     else:
         folds = KFold(min(FOLDS, labels.size), shuffle=True, random_state=seed)
-    out_of_fold = cross_val_predict(model, X, labels, cv=folds, n_jobs=n_jobs)
-    return np.asarray(out_of_fold, dtype=float), clone(model).fit(X, labels) if refit else None
+    # Boosting's threads wait for each other in a loop: on cores that others use too, small fits then take minutes.
+    with threadpool_limits(1 if labels.size < MANY_ROWS else None, user_api="openmp"):
+        out_of_fold = cross_val_predict(model, X, labels, cv=folds, n_jobs=n_jobs)
+        return np.asarray(out_of_fold, dtype=float), clone(model).fit(X, labels) if refit else None
 
 
 def _seeded(model: Any, seed: int) -> Any:

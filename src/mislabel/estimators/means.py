@@ -34,6 +34,8 @@ SERIES_FROM = 0.25
 _LEAST_SERIES = 200
 #: Rows on which the candidates are compared: first few, then, where those do not decide, more.
 CHOICE_ROWS = (300, 1000)
+#: With fewer different rows there is nothing to choose by.
+LEAST_ROWS = 60
 #: Nats per label by which a candidate must trail on few rows to be given up.
 DECISIVE = 0.3
 #: Nats per label by which a mean function without a Gaussian process must trail one alone not to be tried with one.
@@ -68,6 +70,8 @@ class MeanChoice:
                 f"successive rows share their errors (correlation {self.series:.2f}), so each stretch of rows was judged by "
                 "models that had not seen it: the mean of linear regression, gradient boosting and extra trees"
             )
+        if not self.densities:
+            return "a Gaussian process alone (too few rows to compare models)"
         told = "; ".join(f"{names.get(name, name)} {value:.3f}" for name, value in self.densities.items())
         return (
             f"{names.get(self.name, self.name)} predicts held-out labels best "
@@ -89,7 +93,11 @@ def choose_mean(model: Any, points: Any, labels: Any, known_errors: Any, seed: i
 
     Densities are those of the calibrated mixture of clean and wrong labels, so wrong ones do not decide.
     """
-    order = np.random.default_rng(seed).permutation(labels.size)
+    # Copies of a row predict each other perfectly, by any model that can remember: they do not count.
+    _, first = np.unique(np.column_stack([points, labels]), axis=0, return_index=True)
+    order = np.random.default_rng(seed).permutation(np.sort(first))
+    if order.size < LEAST_ROWS:
+        return MeanChoice(NONE, {}, 0)
     left = list(CANDIDATES)
     densities: dict[str, float] = {}
     used = 0
