@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mislabel.errors import InvalidParameterError, MemoryBudgetError
+from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWarning
 from mislabel.estimators.fitting import FitOptions, Fitted, fit_noise_model, warn_of_solution
 from mislabel.estimators.validation import free_memory
 from mislabel.kernels.inducing import Blocks, PivotedFactor, pivoted_factor, rest_of, similar_blocks
@@ -15,7 +16,8 @@ from mislabel.kernels.on_data import KernelOnData, take
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import LowRankSignal
-from mislabel.noise.base_noise import MAJORITY, Status
+from mislabel.noise.base_noise import MAJORITY, Status, robust_variance
+from mislabel.noise.hyperparameters import START_BASE
 from mislabel.noise.leave_one_out import trusted_variance
 from mislabel.noise.objective import NoiseProblem, NoiseState
 from mislabel.noise.penalty import Penalty
@@ -139,15 +141,20 @@ def fit_low_rank(
     size = labels.size
     wanted = min(TUNING_ROWS, max(TUNING_ROWS_PER_COLUMN * plan.rank, LEAST_TUNING_ROWS), size)
     some = np.sort(random_state.choice(size, wanted, replace=False))
-    exact = fit_noise_model(
-        KernelOnData(kernel.kernel, take(kernel.points, some, kernel.kernel)),
-        labels[some],
-        known_noise[some],
-        options,
-        random_state,
-        lambda message, fraction: progress(f"{message} ({some.size} labels)", 0.4 * fraction),
-    )
+    with warnings.catch_warnings():
+        # What the subset has to warn of is looked at again on all labels.
+        warnings.simplefilter("ignore", MislabelWarning)
+        exact = fit_noise_model(
+            KernelOnData(kernel.kernel, take(kernel.points, some, kernel.kernel)),
+            labels[some],
+            known_noise[some],
+            options,
+            random_state,
+            lambda message, fraction: progress(f"{message} ({some.size} labels)", 0.4 * fraction),
+        )
     tuned, base = exact.kernel.kernel, exact.base
+    if options.base is None and exact.status == "absorbed":
+        base = START_BASE * robust_variance(labels)
     progress("columns of the kernel", 0.42)
     meter = CostMeter(size)
     model = _low_rank_model(tuned, kernel.points, plan, random_state, meter)
