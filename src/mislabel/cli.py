@@ -233,7 +233,7 @@ def _tell(found: Any, options: argparse.Namespace) -> None:
         return
     for item in audit.left_out:
         print(_safe(f"Column {item.column!r} was left out: {item.reason}."), file=sys.stderr)
-    for note in [*found.notes, *(found.source.table.notes if found.source.table is not None else [])]:
+    for note in [*found.notes, *found.source.notes]:
         print(_safe(f"Note: {note}"), file=sys.stderr)
     print(_safe(model_line(audit)), file=sys.stderr)
     for line in summary_lines(audit):

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm, t
 
-from mislabel.decisions import FeatureNoise, noise_by_feature
+from mislabel.decisions import FeatureNoise, coverage, noise_by_feature
 from mislabel.errors import MissingDependencyError
 
 TRUSTED, SUSPECT, ACCENT = "#7b8ea3", "#b93a0b", "#0b62a8"
@@ -127,10 +126,8 @@ class CalibrationDisplay:
         """Draw observed against nominal coverage."""
         ax = _axes(ax)
         shares = np.linspace(0.02, 0.99, 50)
-        cuts = norm.ppf(0.5 + shares / 2) if np.isinf(self.degrees) else t.ppf(0.5 + shares / 2, self.degrees)
-        size = np.abs(self.z[np.isfinite(self.z)])
         ax.axline((0.0, 0.0), slope=1.0, color=TRUSTED, linestyle="--", linewidth=1)
-        ax.plot(shares, [np.mean(size <= cut) for cut in cuts], color=ACCENT)
+        ax.plot(shares, coverage(self.z, self.degrees, shares), color=ACCENT)
         ax.set(xlabel="share of clean labels the interval should hold", ylabel="share of all labels it holds")
         ax.set(xlim=(0, 1), ylim=(0, 1))
         self.ax_ = ax

@@ -6,7 +6,7 @@ from mislabel.decisions.evidence import Evidence
 from mislabel.decisions.patterns import Pattern, find_patterns
 from mislabel.decisions.scores import SCORES, score_labels
 from mislabel.decisions.table import AUDIT_COLUMNS, AuditTable, audit_table
-from mislabel.decisions.thresholds import THRESHOLDS, p_values, q_values, suspects
+from mislabel.decisions.thresholds import THRESHOLDS, coverage, p_values, q_values, suspects
 
 __all__ = [
     "AUDIT_COLUMNS",
@@ -20,6 +20,7 @@ __all__ = [
     "Pattern",
     "audit_table",
     "calibrate",
+    "coverage",
     "find_patterns",
     "noise_by_feature",
     "p_values",

@@ -25,9 +25,19 @@ def half_width(evidence: Evidence, confidence: float) -> FloatArray:
     """Half the width of the interval that holds a clean label with this probability."""
     if not 0.0 < confidence < 1.0:
         raise InvalidParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
-    upper = 0.5 + confidence / 2.0
-    quantile = norm.ppf(upper) if np.isinf(evidence.degrees) else t.ppf(upper, evidence.degrees)
-    return np.asarray(quantile * np.sqrt(evidence.variance))
+    return np.asarray(_largest_z(confidence, evidence.degrees) * np.sqrt(evidence.variance))
+
+
+def coverage(z: FloatArray, degrees: float, shares: FloatArray) -> FloatArray:
+    """How many labels lie inside intervals that should hold given shares of clean ones."""
+    size = np.sort(np.abs(z[np.isfinite(z)]))
+    return np.asarray(np.searchsorted(size, _largest_z(shares, degrees), side="right") / max(size.size, 1))
+
+
+def _largest_z(share: float | FloatArray, degrees: float) -> FloatArray:
+    """The |z| that this share of clean labels stays below."""
+    upper = 0.5 + np.asarray(share) / 2.0
+    return np.asarray(norm.ppf(upper) if np.isinf(degrees) else t.ppf(upper, degrees))
 
 
 def q_values(evidence: Evidence) -> FloatArray:

@@ -12,7 +12,7 @@ from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWa
 from mislabel.estimators.fitting import FitOptions, Fitted, fit_noise_model, warn_of_solution
 from mislabel.estimators.validation import free_memory
 from mislabel.kernels.inducing import Blocks, PivotedFactor, pivoted_factor, rest_of, similar_blocks
-from mislabel.kernels.on_data import KernelOnData, take
+from mislabel.kernels.on_data import KernelOnData, take, take_points
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import LowRankSignal
@@ -115,8 +115,8 @@ class LowRankModel:
             for number in np.unique(chosen):
                 mine = np.flatnonzero(chosen == number)
                 part = np.arange(starts[number], starts[number + 1])
-                some = new_points[mine] if isinstance(new_points, np.ndarray) else [new_points[int(i)] for i in mine]
-                cross[np.ix_(mine, part)] = self.kernel(some, take(self.points, part, self.kernel))
+                inside = take(self.points, part, self.kernel)
+                cross[np.ix_(mine, part)] = self.kernel(take_points(new_points, mine), inside)
         return np.asarray(self.amplitude * cross)
 
     @property

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mislabel.kernels.adapters import PrecomputedKernel
+from mislabel.kernels.on_data import take_points
 
 _BLOCK = 256
 
@@ -28,20 +29,16 @@ def nearest_trusted(
         return found, similarity
     precomputed = isinstance(kernel, PrecomputedKernel)
     roots = np.sqrt(np.asarray(points.diagonal() if precomputed else kernel.diag(points)))
-    pool = None if precomputed else _take(points, others)
+    pool = None if precomputed else take_points(points, others)
     for start in range(0, positions.size, _BLOCK):
         rows = positions[start : start + _BLOCK]
         if precomputed:
             block = np.array(points[np.ix_(rows, others)], dtype=float)
         else:
-            block = np.array(kernel(_take(points, rows), pool), dtype=float)
+            block = np.array(kernel(take_points(points, rows), pool), dtype=float)
         block /= roots[rows][:, None] * roots[others]
         block[rows[:, None] == others] = -np.inf
         best = np.argsort(-block, axis=1, kind="stable")[:, :count]
         found[start : start + _BLOCK] = others[best]
         similarity[start : start + _BLOCK] = np.take_along_axis(block, best, axis=1)
     return found, np.minimum(similarity, 1.0)
-
-
-def _take(points: Any, index: NDArray[np.intp]) -> Any:
-    return points[index] if isinstance(points, np.ndarray) else [points[int(i)] for i in index]

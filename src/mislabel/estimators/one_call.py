@@ -48,6 +48,11 @@ class Audit:
         """How many labels look wrong."""
         return int(self.table["suspect"].sum())
 
+    @property
+    def ranks(self) -> NDArray[np.intp]:
+        """Where in ``table`` each row of ``frame`` stands: the inverse of ``positions``."""
+        return np.argsort(self.positions)
+
     def neighbours(self, positions: Sequence[int], count: int = 5) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """The most similar rows that are not suspect themselves, and how similar they are."""
         trusted = np.ones(len(self.table), dtype=bool)
@@ -152,8 +157,7 @@ def _assemble(
     suspect[positions] = table["suspect"].to_numpy()
     evidence = model.calibrated_evidence_
     patterns = find_patterns(evidence.label, evidence.expected, evidence.variance, suspect, _groups(frame, used))
-    where = np.empty(size, dtype=np.intp)
-    where[positions] = np.arange(size)
+    where = np.argsort(positions)
     table["suggested_label"] = _tidy(table)
     for pattern in patterns:
         table.loc[where[pattern.positions], "suggested_label"] = pattern.corrected

@@ -37,7 +37,7 @@ from mislabel.estimators.validation import (
     row_ids,
 )
 from mislabel.kernels.adapters import PrecomputedKernel, as_kernel
-from mislabel.kernels.on_data import KernelOnData, take
+from mislabel.kernels.on_data import KernelOnData, take, take_points
 from mislabel.linalg.threads import blas_threads
 from mislabel.noise.leave_one_out import leave_one_out_evidence
 from mislabel.noise.penalty import Penalty
@@ -153,9 +153,12 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         With a graph kernel, X may be the path of a molecule file and y the name of one of its properties.
         ``y_err`` are known measurement standard deviations, one per label.
         """
+        return self._fit(X, y, y_err, None, None)
+
+    def _fit(self, X: Any, y: Any, y_err: Any, series: MeanChoice | None, similarity: Any) -> LabelNoiseRegressor:
+        """Fit; a second time as a ``series``, ``similarity`` being the kernel of the first, where rows turn out to be one."""
         if self._takes_objects():
             X, y = molecules_and_labels(X, y)
-        series, similarity = getattr(self, "_as_series", (None, None))
         rows = row_ids(X, y)
         points = self._check_points(X, rows)
         labels = check_labels(y, rows, self.missing)
@@ -220,11 +223,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             shared = series_correlation(self.z_[present])
             if shared >= SERIES_FROM:
                 # Neighbouring rows vouch for each other's errors: judge each stretch by models that have not seen it.
-                self._as_series = (replace(choice, name="panel", series=shared), self.kernel_)
-                try:
-                    return self.fit(X, y, y_err)
-                finally:
-                    del self._as_series
+                return self._fit(X, y, y_err, replace(choice, name="panel", series=shared), self.kernel_)
         return self
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, prior_variance: Any = None) -> Any:
@@ -426,7 +425,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                 new_points = points[np.ix_(absent, present)]
                 prior = points.diagonal()[absent]
             else:
-                new_points = points[absent] if isinstance(points, np.ndarray) else [points[int(i)] for i in absent]
+                new_points = take_points(points, absent)
                 prior = None
             filled, filled_std = self.predict(new_points, return_std=True, prior_variance=prior)
             filled_variance = filled_std**2 + fitted.base * scale**2

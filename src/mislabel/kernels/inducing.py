@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from mislabel.kernels.on_data import take_points
 from mislabel.linalg.contract import FloatArray, IntArray
 
 #: Pivots drawn at a time, and rows of the kernel evaluated at a time.
@@ -60,7 +61,7 @@ def pivoted_factor(
         chance = np.where(open_points, remaining, 0.0)
         drawn = np.sort(random_state.choice(size, count, replace=False, p=chance / chance.sum()))
         done = len(pivots)
-        chosen = _take(points, drawn)
+        chosen = take_points(points, drawn)
         corner = np.asarray(kernel(chosen), dtype=float)
         known = np.asarray(factor[drawn, :done], dtype=float)
         corner = corner - known @ known.T
@@ -69,11 +70,11 @@ def pivoted_factor(
             remaining[drawn] = 0.0
             continue
         remaining[np.delete(drawn, kept)] = 0.0
-        drawn, chosen, known = drawn[kept], _take(chosen, kept), known[kept]
+        drawn, chosen, known = drawn[kept], take_points(chosen, kept), known[kept]
         root = np.linalg.cholesky(corner[np.ix_(kept, kept)])
         for start in range(0, size, ROWS):
             part = slice(start, min(start + ROWS, size))
-            block = np.asarray(kernel(_take(points, np.arange(part.start, part.stop)), chosen), dtype=float)
+            block = np.asarray(kernel(take_points(points, np.arange(part.start, part.stop)), chosen), dtype=float)
             block -= np.asarray(factor[part, :done], dtype=float) @ known.T
             new = solve_triangular(root, block.T, lower=True, overwrite_b=True).T
             factor[part, done : done + kept.size] = new
@@ -85,10 +86,6 @@ def pivoted_factor(
     root = np.tril(np.asarray(factor[index, :rank], dtype=float))
     explained = 1.0 - float(remaining.sum() / diagonal.sum())
     return PivotedFactor(factor[:, :rank], index, root, explained)
-
-
-def _take(points: Any, index: IntArray) -> Any:
-    return points[index] if isinstance(points, np.ndarray) else [points[int(i)] for i in index]
 
 
 def _independent(corner: FloatArray, scale: FloatArray) -> IntArray:
@@ -192,6 +189,6 @@ def rest_of(kernel: Any, points: Any, factor: FloatArray, blocks: Blocks | None)
     for block in blocks.members:
         part = np.arange(start, start + block.size)
         rows = np.asarray(factor[start : start + block.size], dtype=float)
-        found.append(np.asarray(kernel(_take(points, part)), dtype=float) - rows @ rows.T)
+        found.append(np.asarray(kernel(take_points(points, part)), dtype=float) - rows @ rows.T)
         start += block.size
     return found

@@ -162,6 +162,9 @@ def take(points: Any, index: IntArray, kernel: Kernel) -> Any:
 
     if isinstance(kernel, PrecomputedKernel):
         return points[np.ix_(index, index)]
-    if isinstance(points, np.ndarray):
-        return points[index]
-    return [points[int(i)] for i in index]
+    return take_points(points, index)
+
+
+def take_points(points: Any, index: IntArray) -> Any:
+    """Rows of an array, or items of a list."""
+    return points[index] if isinstance(points, np.ndarray) else [points[int(i)] for i in index]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm, t
 
 from mislabel import __version__
 from mislabel.data.table_files import TableFile
+from mislabel.decisions import coverage
 from mislabel.decisions.patterns import confidence_words
 from mislabel.estimators.one_call import Audit
 from mislabel.report.words import model_line, number, pattern_line, summary_lines, trust_lines
@@ -41,6 +41,11 @@ class Source:
     table: TableFile | None = None
     sheet: str | None = None
 
+    @property
+    def notes(self) -> list[str]:
+        """What had to be decided while reading."""
+        return self.table.notes if self.table is not None else []
+
 
 def report_content(audit: Audit, source: Source) -> dict[str, Any]:
     """Everything the page needs, ready for JSON."""
@@ -60,7 +65,7 @@ def report_content(audit: Audit, source: Source) -> dict[str, Any]:
         "patterns": _patterns(audit),
         "used": audit.used,
         "leftOut": [{"column": item.column, "kind": item.kind, "reason": item.reason} for item in audit.left_out],
-        "notes": list(source.table.notes) if source.table is not None else [],
+        "notes": source.notes,
         "byFeature": _by_feature(audit),
         "calibration": _coverage(evidence.z, evidence.degrees),
         "histogram": _histogram(evidence.z, audit),
@@ -133,8 +138,7 @@ def _details(audit: Audit, ranks: NDArray[np.intp]) -> dict[str, Any]:
     shown = np.unique(np.concatenate([positions, near.ravel()])).astype(np.intp)
     where = {int(position): k for k, position in enumerate(shown)}
     subset = audit.frame.iloc[shown]
-    rank_of = np.empty(len(audit.table), dtype=np.intp)
-    rank_of[audit.positions] = np.arange(len(audit.table))
+    rank_of = audit.ranks
     return {
         "columns": columns,
         "features": [[_cell(value) for value in row] for row in subset[columns].itertuples(index=False, name=None)],
@@ -151,8 +155,7 @@ def _details(audit: Audit, ranks: NDArray[np.intp]) -> dict[str, Any]:
 
 
 def _patterns(audit: Audit) -> list[dict[str, Any]]:
-    rank_of = np.empty(len(audit.table), dtype=np.intp)
-    rank_of[audit.positions] = np.arange(len(audit.table))
+    rank_of = audit.ranks
     return [
         {
             "words": _cell(pattern.words),
@@ -185,14 +188,9 @@ def _by_feature(audit: Audit) -> list[dict[str, Any]]:
 
 
 def _coverage(z: NDArray[np.float64], degrees: float) -> list[list[float]]:
-    """How many labels lie inside intervals that should hold a given share of clean ones."""
-    known = np.abs(z[np.isfinite(z)])
     shares = np.append(np.arange(0.05, 0.96, 0.05), 0.99)
-    cuts = norm.ppf(0.5 + shares / 2) if np.isinf(degrees) else t.ppf(0.5 + shares / 2, degrees)
-    return [
-        [round(float(share), 3), round(float(np.mean(known <= cut)), 4)]
-        for share, cut in zip(shares, cuts, strict=True)
-    ]
+    held = coverage(z, degrees, shares)
+    return [[round(float(share), 3), round(float(seen), 4)] for share, seen in zip(shares, held, strict=True)]
 
 
 def _histogram(z: NDArray[np.float64], audit: Audit) -> dict[str, Any]:

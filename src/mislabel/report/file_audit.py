@@ -277,14 +277,12 @@ def summary(audit: Audit, source: Source, notes: Sequence[str] = ()) -> dict[str
             }
             for position, entry in zip(positions, suspects.itertuples(), strict=True)
         ],
-        "notes": [*notes, *(source.table.notes if source.table is not None else [])],
+        "notes": [*notes, *source.notes],
     }
 
 
 def _rows_at(audit: Audit, positions: np.ndarray) -> list[Any]:
-    ids = np.empty(len(audit.table), dtype=object)
-    ids[audit.positions] = audit.table["row"].to_numpy()
-    return ids[positions].tolist()
+    return audit.table["row"].to_numpy()[audit.ranks[positions]].tolist()
 
 
 def _finite(value: float) -> float | None:
