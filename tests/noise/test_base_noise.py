@@ -1,9 +1,15 @@
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF, Matern
 
-from mislabel.errors import InvalidParameterError
+from mislabel import LabelNoiseRegressor
+from mislabel.data import corrupt_labels
+from mislabel.errors import InvalidParameterError, JitterWarning
+from mislabel.evaluation import detection_report
 from mislabel.linalg import DenseSignal
-from mislabel.noise.base_noise import find_base_noise
+from mislabel.noise.base_noise import find_base_noise, judge
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.single_label import single_label_test
 from tests import naive
@@ -73,3 +79,43 @@ class TestSingleLabel:
             single_label_test(np.eye(3), np.zeros(3), 5)
         with pytest.raises(InvalidParameterError, match="shape"):
             single_label_test(np.eye(3), np.zeros(4), 0)
+
+
+def _half_wrong(rng, size=1000):
+    """A smooth function of three variables on a large constant, half of its labels wrong; its kernel matrix."""
+    points = rng.uniform(-2, 2, (size, 3))
+    matrix = Matern(2.0, nu=2.5)(points)
+    clean = np.linalg.cholesky(matrix + 1e-8 * np.eye(size)) @ rng.normal(size=size)
+    labels = clean + 0.003 * rng.normal(size=size) + 30
+    return matrix + 1000.0, corrupt_labels(labels, 0.5, 0.5, random_state=0)
+
+
+def test_base_noise_does_not_swallow_half_of_the_labels():
+    # A part of these labels is explained best by one large noise; all of them are not.
+    matrix, noisy = _half_wrong(np.random.default_rng(0))
+    model = LabelNoiseRegressor(kernel="precomputed", center="none").fit(matrix, noisy.labels)
+    assert model.base_noise_variance_ < 1e-3
+    assert 0.3 < np.mean(model.noise_variance_ > 0) < 0.5
+    assert detection_report(noisy.mask, np.abs(model.z_)).auroc > 0.86
+
+
+def test_majority_of_wrong_labels_is_seen_however_small_their_noise():
+    rng = np.random.default_rng(3)
+    error = np.where(rng.uniform(size=800) < 0.7, rng.normal(0, 1, 800), rng.normal(0, 0.05, 800))
+    nothing, variance = np.zeros(800), np.full(800, np.mean(error**2))
+    assert judge(nothing, error, variance, 1.0, label_variance=1e6) == "absorbed"
+    heavy = rng.standard_t(3, 800)
+    assert judge(nothing, heavy, np.full(800, np.mean(heavy**2)), 1.0, label_variance=1e6) == "found"
+
+
+def test_base_noise_zero_with_an_imprecise_matrix():
+    rng = np.random.default_rng(4)
+    points = np.linspace(0, 1, 500)[:, None]
+    matrix = RBF(0.3)(points)
+    matrix += 1e-8 * (lambda part: part + part.T)(rng.normal(size=(500, 500)))
+    labels = np.sin(6 * points[:, 0])
+    labels[::25] += 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", JitterWarning)
+        model = LabelNoiseRegressor(kernel="precomputed", base_noise=0.0).fit(matrix, labels)
+    assert set(np.argsort(model.noise_variance_)[-20:]) == set(range(0, 500, 25))

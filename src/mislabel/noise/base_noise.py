@@ -18,21 +18,17 @@ from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import SAFE_JITTER
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
-from mislabel.noise.pricing import DEFAULT_PRICE, fit_scale_mixture, fit_two_groups
+from mislabel.noise.pricing import DEFAULT_PRICE, HIDDEN_EVIDENCE, MAJORITY, fit_scale_mixture, fit_two_groups
 from mislabel.noise.solvers.sweeps import SweepState, sweep
 from mislabel.noise.solvers.uniform import exact_uniform_noise
 
 STEP = 10.0**-0.5
 #: Steps without improvement after which the path is left.
 PATIENCE = 4
-#: Above this fraction of noisy labels the clean ones no longer form the majority that the path relies on.
-MAJORITY = 0.5
 #: The base noise can only have swallowed the wrong labels if it is a fair part of the labels' own variance.
 LARGE_BASE = 0.05
 #: The path got stuck if most labels were of the worse kind from the start and it ended this close to the uniform noise.
 STUCK = 0.25
-#: Twice the log-likelihood ratio from which two kinds of labels count as hidden in the base noise (chi-square, 99 %).
-HIDDEN_EVIDENCE = 9.2
 
 Status = Literal["found", "majority wrong", "absorbed"]
 
@@ -133,8 +129,7 @@ def judge(noise: FloatArray, error: FloatArray, variance: FloatArray, base: floa
     # With an honest base noise the trusted labels' standardised errors are normal. If it has swallowed most of the wrong
     # labels, what is left is a visible mixture of two widths.
     trusted = noise == 0.0
-    if base > LARGE_BASE * label_variance:
-        z = error[trusted] / np.sqrt(variance[trusted])
-        if fit_scale_mixture(z).evidence > HIDDEN_EVIDENCE:
-            return "absorbed"
+    mixture = fit_scale_mixture(error[trusted] / np.sqrt(variance[trusted]))
+    if mixture.mostly_wide or (base > LARGE_BASE * label_variance and mixture.evidence > HIDDEN_EVIDENCE):
+        return "absorbed"
     return "found"

@@ -19,7 +19,7 @@ from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.noise.marginal import MarginalObjective
 from mislabel.noise.penalty import Penalty
-from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups
+from mislabel.noise.pricing import DEFAULT_PRICE, HIDDEN_EVIDENCE, fit_scale_mixture, fit_two_groups
 from mislabel.progress import Progress
 
 #: From this many labels on, a part of them serves to find the rough shape of the model before all are looked at: a
@@ -29,6 +29,9 @@ SCOUT_RANGE = (400, 600)
 #: Bounds on the base noise, relative to the labels' variance.
 BASE_RANGE = (1e-8, 10.0)
 START_BASE = 0.1
+#: Where many labels are wrong, the base noise may swallow them all and stay high, though a low one explains the labels
+#: better: these fractions of the base noise found are probed.
+LOWER_STARTS = (1e-2, 1e-4)
 PRICE_ROUNDS = 2
 #: Below this many labels, explanations that blame the majority are not believed if there is another.
 FEW_LABELS = 60
@@ -165,6 +168,15 @@ class _Search:
             price = fit_two_groups(error, variance).price(variance)
             self.objective.penalty = Penalty(self.task.penalty.weight, self.task.penalty.power, price)
 
+    def hides_two_kinds(self) -> bool:
+        """Whether labels without noise of their own are visibly of two kinds: the base noise swallowed the wrong ones."""
+        trusted = self.objective.noise == 0.0
+        if np.count_nonzero(trusted) < 2:
+            return False
+        error, variance = self.objective.leave_one_out(self.phi)
+        mixture = fit_scale_mixture(error[trusted] / np.sqrt(variance[trusted]))
+        return mixture.evidence > HIDDEN_EVIDENCE
+
     def moved_to(self, task: TuningTask) -> _Search:
         """The same point on other labels (a subset, or all of them); noise variances start anew."""
         kernel = self.kernel.on_all(task.kernel)
@@ -244,6 +256,8 @@ def tune(
         best = best.moved_to(task)
         if task.per_label:
             best.settle_noise()
+            if task.base is None and best.hides_two_kinds():
+                best = _from_lower_base(best)
     report("hyperparameters, final rounds", 0.5)
     counted = 0 if scout_task is not task else best.objective.n_evaluations
     _finish(best, strategy, max_iter, PRICE_ROUNDS if scout_task is task else 1)
@@ -279,6 +293,19 @@ def _scout(task: TuningTask, kernel: KernelOnData, strategy: str, max_iter: int)
         if trusting.noisy_fraction <= 0.5:
             return trusting
     return best
+
+
+def _from_lower_base(found: _Search) -> _Search:
+    """A search with far lower base noise, where that explains the labels better."""
+    probes = []
+    for factor in LOWER_STARTS:
+        probe = _Search.begin(found.task, found.kernel, factor * found.base)
+        probe.settle_noise()
+        probes.append(probe)
+    lowest = min(probes, key=lambda probe: probe.value)
+    # Both at the price that the probes paid.
+    value = found.value + (DEFAULT_PRICE - found.objective.penalty.price) * np.count_nonzero(found.objective.noise)
+    return lowest if lowest.value < value else found
 
 
 def _scout_uniform(task: TuningTask, kernel: KernelOnData, max_iter: int) -> _Search:

@@ -7,6 +7,7 @@ the gradient is the same expression, by the envelope theorem.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +19,7 @@ from mislabel.linalg.contract import FloatArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.dense import DenseCovariance
 from mislabel.linalg.dense_loops import mirror_lower
-from mislabel.linalg.jitter import SAFE_JITTER
+from mislabel.linalg.jitter import LADDER, SAFE_JITTER
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.solvers.sweeps import SweepState, sweep
 
@@ -50,6 +51,7 @@ class MarginalObjective:
     meter: CostMeter
     noise: FloatArray = field(init=False)
     n_evaluations: int = 0
+    _jitter: float = SAFE_JITTER
     _prior_slope: float = 0.0
     _noise_slope: FloatArray = field(init=False)
 
@@ -81,11 +83,22 @@ class MarginalObjective:
         return self._evaluate(phi, resolve=True)
 
     def sweep_at(self, phi: FloatArray, *, threshold: float = 0.01) -> float:
-        """Re-solve the noise variances thoroughly; returns the objective."""
-        _, state, value = self._factorise(phi)
+        """Re-solve the noise variances thoroughly; returns the objective.
+
+        Climbs the jitter ladder until that is numerically possible; later evaluations stay on that rung.
+        """
+        for rung in LADDER[:-1]:
+            self._jitter = max(self._jitter, rung)
+            with suppress(KernelMatrixError):
+                return self._swept(phi, threshold)
+        self._jitter = LADDER[-1]
+        return self._swept(phi, threshold)
+
+    def _swept(self, phi: FloatArray, threshold: float) -> float:
+        _, state, prior = self._factorise(phi)
         sweep(state, threshold=threshold, enough=0.0)
         self.noise = state.noise
-        return value + state.objective
+        return prior + state.objective
 
     def leave_one_out(self, phi: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Leave-one-out errors and variances (without the label's own noise)."""
@@ -98,7 +111,7 @@ class MarginalObjective:
         matrix = kernel.matrix()
         diagonal = matrix.ravel(order="K")[:: kernel.size + 1]
         mean_diagonal = float(diagonal.mean())
-        fixed = self.known_noise + (base + SAFE_JITTER * mean_diagonal)
+        fixed = self.known_noise + (base + self._jitter * mean_diagonal)
         diagonal += fixed + self.noise
         covariance = DenseCovariance(matrix, self.meter)
         weights = covariance.solve(self.labels)

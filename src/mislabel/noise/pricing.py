@@ -17,6 +17,12 @@ from mislabel.linalg.contract import FloatArray
 #: Price before anything is known of the wrong labels: a label frees itself from |z| = 2.52 on.
 DEFAULT_PRICE = 3.5
 PRICE_RANGE = (2.0, 10.0)
+#: Twice the log-likelihood ratio from which two kinds of labels count as hidden in the base noise (chi-square, 99 %).
+HIDDEN_EVIDENCE = 9.2
+#: Above this fraction of noisy labels the clean ones no longer form the majority that the base noise relies on.
+MAJORITY = 0.5
+#: Ratio of variances from which two groups are different kinds of labels rather than one heavy-tailed one.
+APART = 10.0
 _ITERATIONS = 60
 
 
@@ -66,10 +72,17 @@ class ScaleMixture(NamedTuple):
 
     evidence : twice the log-likelihood ratio against a single group; near zero for errors of one kind.
     wide_fraction : share of the group with the larger spread.
+    ratio : variance of the wide group over that of the narrow one.
     """
 
     evidence: float
     wide_fraction: float
+    ratio: float
+
+    @property
+    def mostly_wide(self) -> bool:
+        """Whether the wide group is the majority, and beyond doubt another kind than the narrow one."""
+        return self.evidence > HIDDEN_EVIDENCE and self.wide_fraction > MAJORITY and self.ratio > APART
 
 
 def fit_scale_mixture(z: FloatArray) -> ScaleMixture:
@@ -77,7 +90,7 @@ def fit_scale_mixture(z: FloatArray) -> ScaleMixture:
     squared = z**2
     overall = float(squared.mean())
     if overall == 0.0:
-        return ScaleMixture(0.0, 0.0)
+        return ScaleMixture(0.0, 0.0, 1.0)
     fraction, narrow, wide = 0.5, 0.2 * overall, 2.0 * overall
     mixed = np.zeros_like(z)
     for _ in range(4 * _ITERATIONS):
@@ -89,4 +102,4 @@ def fit_scale_mixture(z: FloatArray) -> ScaleMixture:
         wide = max(float(share @ squared / share.sum()), 1e-12 * overall)
         narrow = max(float((1.0 - share) @ squared / (1.0 - share).sum()), 1e-6 * overall)
     single = -0.5 * (np.log(overall) + squared / overall)
-    return ScaleMixture(2.0 * float(np.sum(mixed) - np.sum(single)), fraction)
+    return ScaleMixture(2.0 * float(np.sum(mixed) - np.sum(single)), fraction, wide / narrow)
