@@ -1,0 +1,70 @@
+"""Figure 1: is this one label wrong? Twelve clean labels judge a thirteenth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF
+
+from mislabel.noise.single_label import SingleLabelTest, single_label_test
+from mislabel.reproduce.results import claim, draw, write_result
+
+KERNEL = RBF(0.25)
+#: Error added to the label in question, in the middle and right panels.
+ERROR = 0.9
+QUESTIONED = 6
+_GRID = np.linspace(0.0, 1.0, 201)
+
+
+def example(error: float) -> tuple[np.ndarray, np.ndarray]:
+    """Thirteen points of a smooth curve (a little off an even grid, seed 1), the seventh label off by ``error``."""
+    rng = np.random.default_rng(1)
+    points = np.linspace(0.02, 0.98, 13) + rng.uniform(-0.02, 0.02, 13)
+    # A wide gap around the label in question, so that its neighbours leave something to doubt.
+    points = np.where(np.arange(13) < QUESTIONED, points - 0.05, points)
+    points = np.where(np.arange(13) > QUESTIONED, points + 0.05, points)
+    labels = np.sin(2.0 * np.pi * points) + 0.5 * points
+    labels[QUESTIONED] += error
+    return points, labels
+
+
+def tested(error: float) -> SingleLabelTest:
+    """What the other twelve say."""
+    points, labels = example(error)
+    return single_label_test(KERNEL(points[:, None]), labels, QUESTIONED)
+
+
+def run_figure1(out: Path) -> dict[str, Any]:
+    """Draw the three panels, and check what each is there to show."""
+    clean, wrong = tested(0.0), tested(ERROR)
+    claims = [
+        claim("a clean label lies inside the leave-one-out band", abs(clean.error) < clean.expected_std),
+        claim("a wrong label lies outside of it", abs(wrong.error) > wrong.expected_std),
+        claim("a variance of its own brings it back", abs(wrong.error) <= wrong.widened_std * (1.0 + 1e-9)),
+        claim("that variance makes the labels likelier", wrong.gain > 0.0),
+        claim("a clean label needs none", clean.needed_variance == 0.0),
+    ]
+    draw(out / "fig1.svg", _panels, clean, wrong, columns=3)
+    figures = {"clean": vars(clean), "wrong": vars(wrong), "claims": claims}
+    write_result(out / "fig1.json", figures)
+    return figures
+
+
+def _panels(axes: Any, clean: SingleLabelTest, wrong: SingleLabelTest) -> None:
+    stories = [
+        ("clean label: inside", 0.0, clean.expected_std),
+        ("wrong label: outside", ERROR, wrong.expected_std),
+        ("its variance widens the band", ERROR, wrong.widened_std),
+    ]
+    for ax, (title, error, band) in zip(axes, stories, strict=True):
+        points, labels = example(error)
+        others = np.delete(np.arange(13), QUESTIONED)
+        weights = np.linalg.solve(KERNEL(points[others, None]) + 1e-8 * np.eye(12), labels[others])
+        curve = KERNEL(_GRID[:, None], points[others, None]) @ weights
+        ax.plot(_GRID, curve, color="#52606d", lw=1)
+        ax.errorbar(points[QUESTIONED], labels[QUESTIONED] - (clean if error == 0.0 else wrong).error, yerr=band)
+        ax.plot(points[others], labels[others], "o", color="#0b62a8", ms=4)
+        ax.plot(points[QUESTIONED], labels[QUESTIONED], "D", color="#b93a0b", ms=6)
+        ax.set_title(title)
