@@ -44,7 +44,7 @@ def test_detection_and_prediction_are_close_to_exact(data, small_steps):
 def test_leave_one_out_is_that_of_the_low_rank_matrix(data, small_steps):
     features, labels, _, _ = data
     model = LabelNoiseRegressor(rank=80).fit(features, labels)
-    order = model._low_rank.order
+    order = model._low_rank.model.order
     scaled = (labels[order] - model.center_) / model.scale_
     dense = model._covariance.to_dense()
     inverse = np.linalg.inv(dense)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mislabel.kernels import TableKernel
-from mislabel.kernels.inducing import Blocks, pivoted_factor, rest_of, similar_blocks
+from mislabel.kernels.inducing import Blocks, pivoted_factor, rest_by_block, similar_blocks
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_the_factor_is_the_nystroem_approximation_of_its_pivots(points, kernel):
     np.testing.assert_allclose(found.root @ found.root.T, dense[np.ix_(pivots, pivots)], atol=1e-9)
     assert found.captured == pytest.approx(np.trace(expected) / np.trace(dense), abs=1e-9)
     new = np.random.default_rng(1).uniform(size=(5, 3))
-    rows = found.of(kernel, new, points[pivots])
+    rows = found.of(kernel, new)
     np.testing.assert_allclose(
         rows @ found.factor.T,
         kernel(new, points[pivots]) @ np.linalg.solve(dense[np.ix_(pivots, pivots)], dense[pivots]),
@@ -77,12 +77,12 @@ def test_blocks_of_equal_points_are_still_of_the_right_size():
 
 
 def test_what_is_left_is_positive_semi_definite(points, kernel):
-    factor = pivoted_factor(kernel, points, 60, np.random.RandomState(0)).factor
-    diagonal = rest_of(kernel, points, factor, None)
-    np.testing.assert_allclose(diagonal, 2.0 - np.sum(factor**2, axis=1), atol=1e-9)
+    found = pivoted_factor(kernel, points, 60, np.random.RandomState(0))
+    factor = found.factor
+    np.testing.assert_allclose(found.rest, 2.0 - np.sum(factor**2, axis=1), atol=1e-9)
     blocks = similar_blocks(factor, 50, np.random.RandomState(0))
     order = np.concatenate(blocks.members)
-    for block, members in zip(rest_of(kernel, points[order], factor[order], blocks), blocks.members, strict=True):
+    for block, members in zip(rest_by_block(kernel, points[order], factor[order], blocks), blocks.members, strict=True):
         dense = kernel(points[members]) - factor[members] @ factor[members].T
         np.testing.assert_allclose(block, dense, atol=1e-10)
         assert np.linalg.eigvalsh(block).min() > -1e-9

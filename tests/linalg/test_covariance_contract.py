@@ -6,6 +6,7 @@ import pytest
 from mislabel.errors import KernelMatrixError
 from mislabel.linalg import DenseCovariance, DenseSignal
 from mislabel.linalg.low_rank import LowRankSignal
+from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
 from tests import naive
 
 
@@ -113,7 +114,7 @@ class TestLowRankDiagonalRest(CovarianceContract):
         return LowRankSignal(factor, rest), factor @ factor.T + np.diag(rest), rng.uniform(0.05, 0.5, self.size)
 
     def test_more_rows_than_one_part(self, rng, monkeypatch):
-        monkeypatch.setattr("mislabel.linalg.low_rank.ROWS", 7)
+        monkeypatch.setattr("mislabel.linalg.row_blocks.ROWS", 7)
         signal, dense, noise = self.make(rng)
         whole = np.linalg.inv(dense + np.diag(noise))
         np.testing.assert_allclose(signal.with_noise(noise).inverse_diagonal(), np.diag(whole), rtol=1e-9)
@@ -122,7 +123,7 @@ class TestLowRankDiagonalRest(CovarianceContract):
 
     def test_single_precision_storage(self, rng):
         signal, dense, noise = self.make(rng)
-        single = LowRankSignal(signal.factor.astype(np.float32), signal.rest)
+        single = LowRankSignal(signal.rows.factor.astype(np.float32), signal.rest)
         labels = rng.standard_normal(self.size)
         exact = np.linalg.solve(dense + np.diag(noise), labels)
         np.testing.assert_allclose(single.with_noise(noise).solve(labels), exact, rtol=1e-4, atol=1e-5)
@@ -137,7 +138,7 @@ class TestLowRankBlockRest(CovarianceContract):
         for block in rest:
             dense[start : start + len(block), start : start + len(block)] += block
             start += len(block)
-        return LowRankSignal(factor, rest), dense, rng.uniform(0.05, 0.5, self.size)
+        return BlockLowRankSignal(factor, rest), dense, rng.uniform(0.05, 0.5, self.size)
 
 
 @pytest.mark.parametrize("maker", [TestDense, TestLowRankDiagonalRest, TestLowRankBlockRest])
@@ -156,6 +157,19 @@ def test_scaling_a_low_rank_covariance(rng):
 
 def test_low_rank_needs_a_rest_of_the_right_size(rng):
     with pytest.raises(KernelMatrixError, match="the rest covers 3 points, the factor 4"):
-        LowRankSignal(rng.standard_normal((4, 2)), [np.eye(3)])
+        BlockLowRankSignal(rng.standard_normal((4, 2)), [np.eye(3)])
+    with pytest.raises(KernelMatrixError, match="the rest covers 3 points, the factor 4"):
+        LowRankSignal(rng.standard_normal((4, 2)), np.ones(3))
     with pytest.raises(KernelMatrixError, match="not positive definite"):
         LowRankSignal(rng.standard_normal((4, 2)), np.zeros(4)).with_noise(np.zeros(4))
+
+
+def test_what_labels_explain_at_new_points(rng):
+    signal, dense, noise = TestLowRankDiagonalRest().make(rng)
+    signal = signal.scaled(1.7)
+    covariance = signal.with_noise(noise)
+    rows = rng.standard_normal((3, signal.rank))
+    cross = 1.7 * rows @ signal.rows.factor.T
+    expected = cross @ np.linalg.inv(1.7 * dense + np.diag(noise)) @ cross.T
+    np.testing.assert_allclose(covariance.explained(rows), expected, rtol=1e-9)
+    np.testing.assert_allclose(covariance.explained_variance(rows), np.diag(expected), rtol=1e-9)

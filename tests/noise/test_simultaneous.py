@@ -3,6 +3,7 @@ import pytest
 
 from mislabel.linalg import DenseSignal
 from mislabel.linalg.low_rank import LowRankSignal
+from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.solvers.simultaneous import solve_simultaneous
@@ -11,10 +12,10 @@ from tests import naive
 
 def low_rank_problem(rng, size=400, rank=12, price=0.0, blocks=False):
     factor = rng.standard_normal((size, rank))
-    rest = (
-        [0.3 * naive.random_covariance(rng, 40) for _ in range(size // 40)] if blocks else rng.uniform(0.05, 0.2, size)
-    )
-    signal = LowRankSignal(factor, rest)
+    if blocks:
+        signal = BlockLowRankSignal(factor, [0.3 * naive.random_covariance(rng, 40) for _ in range(size // 40)])
+    else:
+        signal = LowRankSignal(factor, rng.uniform(0.05, 0.2, size))
     labels = factor @ rng.standard_normal(rank) + 0.4 * rng.standard_normal(size)
     labels[: size // 8] += 6 * rng.standard_normal(size // 8)
     return NoiseProblem(signal, labels, np.full(size, 0.02), Penalty(0.0, 1.0, price))

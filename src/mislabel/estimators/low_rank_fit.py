@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +12,13 @@ import numpy as np
 from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWarning
 from mislabel.estimators.fitting import FitOptions, Fitted, fit_noise_model, warn_of_solution
 from mislabel.estimators.validation import free_memory
-from mislabel.kernels.inducing import Blocks, PivotedFactor, pivoted_factor, rest_of, similar_blocks
+from mislabel.kernels.inducing import Blocks, PivotedFactor, pivoted_factor, rest_by_block, similar_blocks
 from mislabel.kernels.on_data import KernelOnData, take, take_points
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import LowRankSignal
+from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
+from mislabel.linalg.row_blocks import LocalRows, projection
 from mislabel.noise.base_noise import MAJORITY, Status, robust_variance
 from mislabel.noise.hyperparameters import START_BASE
 from mislabel.noise.leave_one_out import trusted_variance
@@ -85,45 +88,79 @@ class LowRankModel:
     """The low-rank signal with what is needed to continue it to new points.
 
     order : position in the labels of every row of the signal.
-    captured : share of the kernel's variance explained by the columns alone.
+    points, blocks : the labelled points in that order and their blocks; None where the rest is diagonal.
     """
 
     kernel: Any
-    points: Any
     factor: PivotedFactor
     order: IntArray
-    blocks: Blocks | None
-    amplitude: float
-    signal: LowRankSignal
+    signal: LowRankSignal | BlockLowRankSignal
+    amplitude: float = 1.0
+    points: Any = None
+    blocks: Blocks | None = None
 
     @property
     def captured(self) -> float:
         """Share of the kernel's variance that the columns explain, before the rest is added back."""
         return self.factor.captured
 
-    def cross(self, new_points: Any) -> FloatArray:
-        """Covariance of new points with the labelled ones, in the order of the signal.
+    def scaled(self, ratio: float) -> LowRankModel:
+        """The same with another amplitude."""
+        return replace(self, signal=self.signal.scaled(ratio), amplitude=self.amplitude * ratio)
 
-        With blocks, a new point is treated as one of the block that it falls into.
-        """
-        pivots = take(self.points, self._pivots_in_order, self.kernel)
-        rows = self.factor.of(self.kernel, new_points, pivots)
-        cross = rows @ np.asarray(self.factor.factor, dtype=float).T
-        if self.blocks is not None:
-            chosen = self.blocks.of(rows)
-            starts = np.concatenate([[0], np.cumsum([block.size for block in self.blocks.members])])
-            for number in np.unique(chosen):
-                mine = np.flatnonzero(chosen == number)
-                part = np.arange(starts[number], starts[number + 1])
-                inside = take(self.points, part, self.kernel)
-                cross[np.ix_(mine, part)] = self.kernel(take_points(new_points, mine), inside)
-        return np.asarray(self.amplitude * cross)
+    def predictor(self, state: NoiseState) -> LowRankPredictor:
+        """What predicts new points once the noise variances are known."""
+        rows = LocalRows(np.asarray(self.factor.factor)) if self.blocks is not None else self.signal.rows
+        coefficients = self.amplitude * rows.total(projection, (state.weights,))
+        return LowRankPredictor(self, np.asarray(coefficients), state.weights, state.covariance)
 
-    @property
-    def _pivots_in_order(self) -> IntArray:
-        where = np.empty(self.order.size, dtype=np.intp)
-        where[self.order] = np.arange(self.order.size)
-        return where[self.factor.pivots]
+
+@dataclass(frozen=True, eq=False)
+class LowRankPredictor:
+    """Signal and variance at new points; with blocks, a new point is treated as one of the block that it falls into."""
+
+    model: LowRankModel
+    coefficients: FloatArray
+    weights: FloatArray
+    covariance: Any
+
+    def signal(self, new_points: Any) -> FloatArray:
+        """The expected signal, centred and scaled."""
+        rows = self.model.factor.of(self.model.kernel, new_points)
+        found = rows @ self.coefficients
+        for mine, part, change in self._corrections(new_points, rows):
+            found[mine] += change @ self.weights[part]
+        return np.asarray(found)
+
+    def explained_variance(self, new_points: Any) -> FloatArray:
+        """How much the labels reduce the variance of new points."""
+        if self.model.blocks is not None:
+            return np.asarray(self.explained(new_points).diagonal())
+        return np.asarray(self.covariance.explained_variance(self.model.factor.of(self.model.kernel, new_points)))
+
+    def explained(self, new_points: Any) -> FloatArray:
+        """How much the labels reduce the covariance of new points."""
+        rows = self.model.factor.of(self.model.kernel, new_points)
+        if self.model.blocks is None:
+            return np.asarray(self.covariance.explained(rows))
+        cross = self.model.amplitude * (rows @ np.asarray(self.model.factor.factor, dtype=float).T)
+        for mine, part, change in self._corrections(new_points, rows):
+            cross[np.ix_(mine, part)] += change
+        return np.asarray(cross @ self.covariance.solve(np.asfortranarray(cross.T)))
+
+    def _corrections(self, new_points: Any, rows: FloatArray) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+        """New points of one block, labelled points of that block, and what low rank misses of their covariance."""
+        model = self.model
+        if model.blocks is None:
+            return
+        chosen = model.blocks.of(rows)
+        starts = np.concatenate([[0], np.cumsum([block.size for block in model.blocks.members])])
+        for number in np.unique(chosen):
+            mine = np.flatnonzero(chosen == number)
+            part = np.arange(starts[number], starts[number + 1])
+            exact = model.kernel(take_points(new_points, mine), take_points(model.points, part))
+            smooth = rows[mine] @ np.asarray(model.factor.factor[part], dtype=float).T
+            yield mine, part, model.amplitude * (np.asarray(exact) - smooth)
 
 
 def fit_low_rank(
@@ -134,8 +171,8 @@ def fit_low_rank(
     plan: RankPlan,
     random_state: np.random.RandomState,
     progress: Progress,
-) -> tuple[Fitted, LowRankModel]:
-    """Fit to centred, scaled labels; the state of the result is in the order of ``LowRankModel.order``."""
+) -> tuple[Fitted, LowRankPredictor]:
+    """Fit to centred, scaled labels; the state of the result is in the order of the model."""
     if options.noise != "per-label":
         raise InvalidParameterError("low-rank fits need noise='per-label'; use rank=None for uniform noise or none.")
     size = labels.size
@@ -190,22 +227,22 @@ def fit_low_rank(
         exact.n_factorizations + meter.n_factorizations,
         exact.cost,
     )
-    return fitted, model
+    return fitted, model.predictor(solution.state)
 
 
 def _low_rank_model(
     kernel: Any, points: Any, plan: RankPlan, random_state: np.random.RandomState, meter: CostMeter
 ) -> LowRankModel:
     factor = pivoted_factor(kernel, points, plan.rank, random_state)
-    blocks = similar_blocks(factor.factor, plan.block_size, random_state) if plan.block_size else None
-    if blocks is None:
+    if not plan.block_size:
         order = np.arange(len(points), dtype=np.intp)
-    else:
-        order = np.concatenate(blocks.members)
-        factor = replace(factor, factor=np.ascontiguousarray(factor.factor[order]))
-        points = take(points, order, kernel)
-    signal = LowRankSignal(factor.factor, rest_of(kernel, points, factor.factor, blocks), meter)
-    return LowRankModel(kernel, points, factor, order, blocks, 1.0, signal)
+        return LowRankModel(kernel, factor, order, LowRankSignal(factor.factor, factor.rest, meter))
+    blocks = similar_blocks(np.asarray(factor.factor), plan.block_size, random_state)
+    order = np.concatenate(blocks.members)
+    columns = np.ascontiguousarray(np.asarray(factor.factor)[order])
+    points = take_points(points, order)
+    signal = BlockLowRankSignal(columns, rest_by_block(kernel, points, columns, blocks), meter)
+    return LowRankModel(kernel, replace(factor, factor=columns), order, signal, 1.0, points, blocks)
 
 
 def _problem(
@@ -250,7 +287,7 @@ def _refine(
         amplitude_ratio = explained / expected if explained > 0 and expected > 0 else 1.0
         base_ratio, amplitude_ratio = (float(np.clip(ratio, 0.25, 4.0)) for ratio in (base_ratio, amplitude_ratio))
         base *= base_ratio
-        model = replace(model, signal=model.signal.scaled(amplitude_ratio), amplitude=model.amplitude * amplitude_ratio)
+        model = model.scaled(amplitude_ratio)
         error, variance = _leave_one_out(state, problem.fixed_noise)
         if number >= UNIFORM_ROUNDS:
             price = fit_two_groups(error, variance).price(variance)

@@ -213,8 +213,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self._weights = fitted.solution.state.weights
         self._covariance = fitted.solution.state.covariance
         self._low_rank = low_rank
-        self.rank_ = None if low_rank is None else low_rank.signal.rank
-        self.captured_ = 1.0 if low_rank is None else low_rank.captured
+        self.rank_ = None if low_rank is None else low_rank.model.signal.rank
+        self.captured_ = 1.0 if low_rank is None else low_rank.model.captured
         self.rows_, self.labels_ = rows, labels
         self._store_evidence(fitted, points, present, labels)
         self._store_solver(fitted, scale)
@@ -237,18 +237,15 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             raise InvalidParameterError("return_std and return_cov cannot both be asked for.")
         points = self._check_new_points(X)
         if return_cov:
-            cross = self._cross(points)
-            covariance = self.kernel_(points) - cross @ self._covariance.solve(np.asfortranarray(cross.T))
-            return self._label_units(cross @ self._weights, points), self.scale_**2 * covariance
+            covariance = self.kernel_(points) - self._explained(points)
+            return self._label_units(self._signal_at(points), points), self.scale_**2 * covariance
         size = len(points)
         signal, variance = np.empty(size), np.empty(size)
         for start in range(0, size, _PREDICT_BLOCK):
             block = points[start : start + _PREDICT_BLOCK]
-            cross = self._cross(block)
-            signal[start : start + _PREDICT_BLOCK] = cross @ self._weights
+            signal[start : start + _PREDICT_BLOCK] = self._signal_at(block)
             if return_std:
-                explained = np.einsum("ij,ji->i", cross, self._covariance.solve(np.asfortranarray(cross.T)))
-                variance[start : start + _PREDICT_BLOCK] = explained
+                variance[start : start + _PREDICT_BLOCK] = self._explained_variance(block)
         mean = self._label_units(signal, points)
         if not return_std:
             return mean
@@ -395,9 +392,25 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                 return float(scale)
         return 1.0
 
-    def _cross(self, points: Any) -> np.ndarray:
-        """Covariance of new points with those of the fit, as the fit itself sees it."""
-        return self.kernel_(points, self._fit_points) if self._low_rank is None else self._low_rank.cross(points)
+    def _signal_at(self, points: Any) -> np.ndarray:
+        """The expected signal at new points, centred and scaled."""
+        if self._low_rank is not None:
+            return self._low_rank.signal(points)
+        return self.kernel_(points, self._fit_points) @ self._weights
+
+    def _explained(self, points: Any) -> np.ndarray:
+        """How much the labels reduce the covariance of new points."""
+        if self._low_rank is not None:
+            return self._low_rank.explained(points)
+        cross = self.kernel_(points, self._fit_points)
+        return cross @ self._covariance.solve(np.asfortranarray(cross.T))
+
+    def _explained_variance(self, points: Any) -> np.ndarray:
+        """The diagonal of :meth:`_explained`."""
+        if self._low_rank is not None:
+            return self._low_rank.explained_variance(points)
+        cross = self.kernel_(points, self._fit_points)
+        return np.einsum("ij,ji->i", cross, self._covariance.solve(np.asfortranarray(cross.T)))
 
     def _label_units(self, signal: np.ndarray, points: Any) -> np.ndarray:
         mean = self.center_ + self.scale_ * signal
@@ -410,7 +423,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         )
         if self._low_rank is not None:
             # A low-rank fit keeps similar points together; evidence is told in the order of y.
-            present = present[self._low_rank.order]
+            present = present[self._low_rank.model.order]
 
         def spread(values: np.ndarray, missing: np.ndarray | float) -> np.ndarray:
             full = np.empty(labels.size)

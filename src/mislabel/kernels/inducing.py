@@ -5,14 +5,16 @@ Both need only columns of the kernel matrix, so they work for every kernel, grap
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from mislabel.kernels.on_data import take_points
 from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.linalg.row_blocks import FactorRows, squared_norms
 
 #: Pivots drawn at a time, and rows of the kernel evaluated at a time.
 PIVOTS_AT_ONCE = 64
@@ -25,33 +27,108 @@ LEAST_REMAINING = 1e-9
 class PivotedFactor:
     """``V V'`` of rank m, exact in the rows and columns of the pivots.
 
-    factor : ``V``, n x m. pivots : positions of the m pivots. root : ``V`` at the pivots, lower-triangular.
+    factor : ``V``, n x m: an array, or rows kept elsewhere. rest : the variance of every point that it leaves unexplained.
+    pivots, pivot_points : the m pivots. root : ``V`` at the pivots, lower-triangular.
     captured : the share of the kernel's total variance that ``V V'`` explains.
     """
 
-    factor: FloatArray
+    factor: FloatArray | FactorRows
+    rest: FloatArray
     pivots: IntArray
+    pivot_points: Any
     root: FloatArray
     captured: float
 
-    def of(self, kernel: Any, points: Any, pivot_points: Any) -> FloatArray:
+    def of(self, kernel: Any, points: Any) -> FloatArray:
         """Rows of ``V`` for new points."""
-        cross = np.asarray(kernel(points, pivot_points), dtype=float)
+        cross = np.asarray(kernel(points, self.pivot_points), dtype=float)
         return np.asarray(solve_triangular(self.root, cross.T, lower=True).T)
 
 
-def pivoted_factor(
-    kernel: Any, points: Any, rank: int, random_state: np.random.RandomState, dtype: Any = np.float64
-) -> PivotedFactor:
+class FactorBuilder(Protocol):
+    """Points on which a factor grows by some columns at a time, wherever they are kept."""
+
+    size: int
+
+    def diagonal(self) -> FloatArray:
+        """The kernel of every point with itself."""
+
+    def points(self, index: IntArray) -> Any:
+        """Some of the points."""
+
+    def rows(self, index: IntArray) -> FloatArray:
+        """Some rows of the factor, as far as it has grown."""
+
+    def extend(self, chosen: Any, known: FloatArray, root: FloatArray) -> FloatArray:
+        """Add the columns of the pivots ``chosen``; returns the squared norms of the new parts of all rows."""
+
+    def finish(self) -> FloatArray | FactorRows:
+        """The factor."""
+
+
+def new_columns(
+    kernel: Any, points: Any, factor: FloatArray, chosen: Any, known: FloatArray, root: FloatArray
+) -> FloatArray:
+    """The columns that new pivots add to some rows of the factor.
+
+    known : the pivots' own rows so far; root : the Cholesky factor of what they leave of their kernel.
+    """
+    block = np.asarray(kernel(points, chosen), dtype=float)
+    block -= np.asarray(factor, dtype=float) @ known.T
+    return np.asarray(solve_triangular(root, block.T, lower=True, overwrite_b=True).T)
+
+
+class LocalFactor:
+    """A factor that grows in an array of this process."""
+
+    def __init__(self, kernel: Any, points: Any, rank: int, dtype: Any = np.float64) -> None:
+        self.size = len(points)
+        self._kernel, self._points = kernel, points
+        self._factor = np.zeros((self.size, rank), dtype=dtype)
+        self._done = 0
+
+    def diagonal(self) -> FloatArray:
+        """The kernel of every point with itself."""
+        return np.array(self._kernel.diag(self._points), dtype=float)
+
+    def points(self, index: IntArray) -> Any:
+        """Some of the points."""
+        return take_points(self._points, index)
+
+    def rows(self, index: IntArray) -> FloatArray:
+        """Some rows of the factor, as far as it has grown."""
+        return np.asarray(self._factor[index, : self._done], dtype=float)
+
+    def extend(self, chosen: Any, known: FloatArray, root: FloatArray) -> FloatArray:
+        """Add the columns of the pivots ``chosen``, some rows at a time."""
+        squares = np.empty(self.size)
+        end = self._done + len(root)
+        for start in range(0, self.size, ROWS):
+            part = slice(start, min(start + ROWS, self.size))
+            points = take_points(self._points, np.arange(part.start, part.stop))
+            new = new_columns(self._kernel, points, self._factor[part, : self._done], chosen, known, root)
+            self._factor[part, self._done : end] = new
+            squares[part] = squared_norms(new)
+        self._done = end
+        return squares
+
+    def finish(self) -> FloatArray:
+        """The factor; without the columns that were not needed."""
+        return self._factor[:, : self._done]
+
+
+def pivoted_factor(kernel: Any, points: Any, rank: int, random_state: np.random.RandomState) -> PivotedFactor:
     """Randomly pivoted Cholesky: pivots are drawn with the chance of what they leave unexplained.
 
-    Fewer than ``rank`` columns come back where the kernel has no more to give.
+    Fewer than ``rank`` columns come back where the kernel has no more to give. Points that are kept elsewhere bring
+    their own ``factor_builder``.
     """
-    size = len(points)
-    diagonal = np.array(kernel.diag(points), dtype=float)
+    make: Callable[..., FactorBuilder] | None = getattr(points, "factor_builder", None)
+    builder = LocalFactor(kernel, points, rank) if make is None else make(kernel)
+    diagonal = builder.diagonal()
     remaining = diagonal.copy()
-    factor = np.zeros((size, rank), dtype=dtype)
     pivots: list[int] = []
+    roots: list[FloatArray] = []
     while len(pivots) < rank:
         open_points = remaining > LEAST_REMAINING * diagonal
         open_points[pivots] = False
@@ -59,33 +136,24 @@ def pivoted_factor(
         if not count:
             break
         chance = np.where(open_points, remaining, 0.0)
-        drawn = np.sort(random_state.choice(size, count, replace=False, p=chance / chance.sum()))
-        done = len(pivots)
-        chosen = take_points(points, drawn)
-        corner = np.asarray(kernel(chosen), dtype=float)
-        known = np.asarray(factor[drawn, :done], dtype=float)
-        corner = corner - known @ known.T
+        drawn = np.sort(random_state.choice(builder.size, count, replace=False, p=chance / chance.sum()))
+        chosen, known = builder.points(drawn), builder.rows(drawn)
+        corner = np.asarray(kernel(chosen), dtype=float) - known @ known.T
         kept = _independent(corner, diagonal[drawn])
-        if not kept.size:
-            remaining[drawn] = 0.0
-            continue
         remaining[np.delete(drawn, kept)] = 0.0
-        drawn, chosen, known = drawn[kept], take_points(chosen, kept), known[kept]
+        if not kept.size:
+            continue
         root = np.linalg.cholesky(corner[np.ix_(kept, kept)])
-        for start in range(0, size, ROWS):
-            part = slice(start, min(start + ROWS, size))
-            block = np.asarray(kernel(take_points(points, np.arange(part.start, part.stop)), chosen), dtype=float)
-            block -= np.asarray(factor[part, :done], dtype=float) @ known.T
-            new = solve_triangular(root, block.T, lower=True, overwrite_b=True).T
-            factor[part, done : done + kept.size] = new
-            remaining[part] -= np.einsum("ij,ij->i", new, new)
+        remaining -= builder.extend(take_points(chosen, kept), known[kept], root)
         np.maximum(remaining, 0.0, out=remaining)
-        pivots += drawn.tolist()
-    rank = len(pivots)
+        pivots += drawn[kept].tolist()
+        roots.append(np.hstack([known[kept], root]))
     index = np.array(pivots, dtype=np.intp)
-    root = np.tril(np.asarray(factor[index, :rank], dtype=float))
+    root = np.zeros((index.size, index.size))
+    for rows in roots:
+        root[rows.shape[1] - len(rows) : rows.shape[1], : rows.shape[1]] = rows
     explained = 1.0 - float(remaining.sum() / diagonal.sum())
-    return PivotedFactor(factor[:, :rank], index, root, explained)
+    return PivotedFactor(builder.finish(), remaining, index, builder.points(index), root, explained)
 
 
 def _independent(corner: FloatArray, scale: FloatArray) -> IntArray:
@@ -173,18 +241,8 @@ def _main_direction(rows: FloatArray, random_state: np.random.RandomState) -> Fl
     return np.asarray(direction)
 
 
-def rest_of(kernel: Any, points: Any, factor: FloatArray, blocks: Blocks | None) -> Any:
-    """What ``V V'`` leaves of the kernel: its diagonal, or its blocks (then points must be in the order of the blocks)."""
-    if blocks is None:
-        squares = np.concatenate(
-            [
-                np.einsum("ij,ij->i", rows, rows)
-                for rows in (
-                    np.asarray(factor[start : start + ROWS], dtype=float) for start in range(0, len(factor), ROWS)
-                )
-            ]
-        )
-        return np.maximum(np.asarray(kernel.diag(points)) - squares, 0.0)
+def rest_by_block(kernel: Any, points: Any, factor: FloatArray, blocks: Blocks) -> list[FloatArray]:
+    """What ``V V'`` leaves of the kernel inside every block; points and factor must be in the order of the blocks."""
     found, start = [], 0
     for block in blocks.members:
         part = np.arange(start, start + block.size)

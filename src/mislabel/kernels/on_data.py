@@ -166,5 +166,7 @@ def take(points: Any, index: IntArray, kernel: Kernel) -> Any:
 
 
 def take_points(points: Any, index: IntArray) -> Any:
-    """Rows of an array, or items of a list."""
+    """Rows of an array, items of a list, or rows that are kept elsewhere."""
+    if hasattr(points, "take_rows"):
+        return points.take_rows(index)
     return points[index] if isinstance(points, np.ndarray) else [points[int(i)] for i in index]

@@ -1,0 +1,157 @@
+"""Low rank with blocks of the rest kept: ``K = V V' + R``, where ``R`` is block-diagonal.
+
+Similarities inside a block are exact (the partially independent conditional approximation), so that near neighbours are
+not smeared out. Blocks and factor are arrays of this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from mislabel.errors import KernelMatrixError
+from mislabel.linalg.contract import Covariance, FloatArray, IntArray, SignalCovariance
+from mislabel.linalg.cost import CostMeter
+from mislabel.linalg.low_rank import not_definite
+
+
+class BlockLowRankSignal(SignalCovariance):
+    """``V V' + R``.
+
+    factor : ``V``, n x m, C-ordered. Any float type; blocks are converted to double when used.
+    rest : the dense blocks of ``R`` in the order of the rows.
+    """
+
+    def __init__(self, factor: FloatArray, rest: Sequence[FloatArray], meter: CostMeter | None = None) -> None:
+        self.factor = factor
+        self.size, self.rank = factor.shape
+        self.meter = meter if meter is not None else CostMeter(self.size)
+        self.rest = list(rest)
+        sizes = [len(block) for block in rest]
+        if sum(sizes) != self.size:
+            raise KernelMatrixError(f"the rest covers {sum(sizes)} points, the factor {self.size}.")
+        self._bounds = np.concatenate([[0], np.cumsum(sizes)])
+
+    def parts(self) -> Iterator[tuple[int, slice]]:
+        """The blocks' numbers and rows."""
+        for number in range(len(self._bounds) - 1):
+            yield number, slice(int(self._bounds[number]), int(self._bounds[number + 1]))
+
+    def factor_rows(self, part: slice) -> FloatArray:
+        """Some rows of ``V`` as a fresh array of doubles."""
+        return np.array(self.factor[part], dtype=np.float64, order="C")
+
+    def scaled(self, amplitude: float) -> BlockLowRankSignal:
+        """The same covariance times a number."""
+        rest = [amplitude * block for block in self.rest]
+        return BlockLowRankSignal((self.factor * self.factor.dtype.type(np.sqrt(amplitude))), rest, self.meter)
+
+    def diagonal(self) -> FloatArray:
+        """``diag(K)``."""
+        found = np.empty(self.size)
+        for number, part in self.parts():
+            rows = self.factor_rows(part)
+            found[part] = np.einsum("ij,ij->i", rows, rows) + self.rest[number].diagonal()
+        return found
+
+    def submatrix(self, index: IntArray) -> FloatArray:
+        """The covariance of a subset of the points."""
+        rows = np.asarray(self.factor[index], dtype=np.float64)
+        found = np.asfortranarray(rows @ rows.T)
+        block = np.searchsorted(self._bounds, index, side="right") - 1
+        for number in np.unique(block):
+            inside = np.flatnonzero(block == number)
+            local = index[inside] - self._bounds[number]
+            found[np.ix_(inside, inside)] += self.rest[number][np.ix_(local, local)]
+        return found
+
+    def residual(self, noise: FloatArray, solution: FloatArray, rhs: FloatArray) -> FloatArray:
+        """``rhs - (K + diag(noise)) @ solution``."""
+        common = np.zeros(self.rank)
+        for _, part in self.parts():
+            common += self.factor_rows(part).T @ solution[part]
+        found = rhs - noise * solution
+        for number, part in self.parts():
+            found[part] -= self.factor_rows(part) @ common + self.rest[number] @ solution[part]
+        return np.asarray(found)
+
+    def with_noise(self, noise: FloatArray) -> BlockLowRankCovariance:
+        """``K + diag(noise)``, factorised."""
+        return BlockLowRankCovariance(self, noise)
+
+
+class BlockLowRankCovariance(Covariance):
+    """``V V' + D`` with ``D = R + diag(noise)``, by the matrix inversion lemma: ``B = I + V' D^-1 V``."""
+
+    def __init__(self, signal: BlockLowRankSignal, noise: FloatArray) -> None:
+        self.size = signal.size
+        self._signal = signal
+        self._noise = np.asarray(noise, dtype=float)
+        self._factors: list[FloatArray] = []
+        reduced = np.zeros((signal.rank, signal.rank), order="F")
+        logdet = 0.0
+        for number, part in signal.parts():
+            block = np.array(signal.rest[number], order="F")
+            block[np.diag_indices_from(block)] += self._noise[part]
+            lower, info = lapack.dpotrf(block, lower=1, overwrite_a=1, clean=1)
+            if info != 0:
+                raise not_definite(part.start + info)
+            self._factors.append(lower)
+            logdet += 2.0 * float(np.log(lower.diagonal()).sum())
+            half = blas.dtrsm(1.0, lower, np.asfortranarray(signal.factor_rows(part)), lower=1, overwrite_b=1).T
+            reduced = blas.dsyrk(1.0, half, beta=1.0, c=reduced, lower=1, overwrite_c=1)
+        reduced[np.diag_indices_from(reduced)] += 1.0
+        self._root, info = lapack.dpotrf(reduced, lower=1, overwrite_a=1, clean=1)
+        if info != 0:
+            raise not_definite(info)
+        self._logdet = logdet + 2.0 * float(np.log(self._root.diagonal()).sum())
+        self._inverse_diagonal: FloatArray | None = None
+        signal.meter.n_factorizations += 1
+
+    def _solve_rest(self, number: int, rhs: FloatArray) -> FloatArray:
+        """``D^-1 rhs`` for the rows of one block."""
+        solution, _ = lapack.dpotrs(self._factors[number], np.asfortranarray(rhs), lower=1)
+        return np.asarray(solution)
+
+    def solve(self, rhs: FloatArray) -> FloatArray:
+        """``D^-1 rhs - D^-1 V B^-1 V' D^-1 rhs``."""
+        signal = self._signal
+        first = np.empty(rhs.shape)
+        common = np.zeros((signal.rank, *rhs.shape[1:]))
+        for number, part in signal.parts():
+            first[part] = self._solve_rest(number, rhs[part])
+            common += signal.factor_rows(part).T @ first[part]
+        common, _ = lapack.dpotrs(self._root, common, lower=1)
+        for number, part in signal.parts():
+            first[part] -= self._solve_rest(number, signal.factor_rows(part) @ common)
+        return first
+
+    def logdet(self) -> float:
+        """``log|D| + log|B|``."""
+        return self._logdet
+
+    def inverse_diagonal(self) -> FloatArray:
+        """``diag(D^-1)`` less the squared rows of ``D^-1 V`` times the inverse root of ``B``."""
+        if self._inverse_diagonal is None:
+            signal = self._signal
+            found = np.empty(self.size)
+            for number, part in signal.parts():
+                inverse, _ = lapack.dtrtri(self._factors[number], lower=1)
+                solved = self._solve_rest(number, signal.factor_rows(part))
+                half = blas.dtrsm(1.0, self._root, np.asfortranarray(solved.T), lower=1, overwrite_b=1)
+                found[part] = np.einsum("ij,ij->j", inverse, inverse) - np.einsum("ij,ij->j", half, half)
+            self._inverse_diagonal = found
+        return self._inverse_diagonal
+
+    def inverse(self) -> FloatArray:
+        """All of ``C``: n x n, for tests and small problems."""
+        found = self.solve(np.eye(self.size))
+        return np.asfortranarray(0.5 * (found + found.T))
+
+    def to_dense(self) -> FloatArray:
+        """``K + diag(noise)`` as n x n."""
+        dense = self._signal.submatrix(np.arange(self.size))
+        dense[np.diag_indices_from(dense)] += self._noise
+        return np.asarray(dense)

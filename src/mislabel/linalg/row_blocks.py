@@ -1,0 +1,103 @@
+"""The n x m factor of a low-rank covariance by blocks of rows, wherever they are kept.
+
+All that a low-rank covariance asks of its factor is work on one block of rows at a time, and sums of m x m or smaller
+results. Rows may so be an array of this process (in memory or mapped from a file, in double or single precision) or stay
+on the workers of a cluster.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas
+
+from mislabel.linalg.contract import FloatArray, IntArray
+
+#: Rows worked on at a time.
+ROWS = 8192
+
+#: Work on one block: called with its rows, its parts of the vectors by row, and what all blocks share.
+RowWork = Callable[..., Any]
+
+
+class FactorRows(ABC):
+    """``V``, n x m, by blocks of rows."""
+
+    size: int
+    rank: int
+
+    @abstractmethod
+    def each(self, work: RowWork, by_row: Sequence[FloatArray] = (), common: Sequence[Any] = ()) -> list[Any]:
+        """``work(rows, *parts, *common)`` of every block, in the order of the rows."""
+
+    @abstractmethod
+    def total(self, work: RowWork, by_row: Sequence[FloatArray] = (), common: Sequence[Any] = ()) -> Any:
+        """The sum of that over all blocks."""
+
+    @abstractmethod
+    def take(self, index: IntArray) -> FloatArray:
+        """Some rows, as doubles."""
+
+    def joined(self, work: RowWork, by_row: Sequence[FloatArray] = (), common: Sequence[Any] = ()) -> FloatArray:
+        """The results of all blocks one after the other."""
+        return np.concatenate(self.each(work, by_row, common))
+
+
+class LocalRows(FactorRows):
+    """Rows of an array of this process, of any float type; blocks are converted to double when used."""
+
+    def __init__(self, factor: FloatArray) -> None:
+        self.factor = factor
+        self.size, self.rank = factor.shape
+
+    def _blocks(self, work: RowWork, by_row: Sequence[FloatArray], common: Sequence[Any]) -> Any:
+        for start in range(0, self.size, ROWS):
+            part = slice(start, start + ROWS)
+            rows = np.ascontiguousarray(self.factor[part], dtype=np.float64)
+            yield work(rows, *(vector[part] for vector in by_row), *common)
+
+    def each(self, work: RowWork, by_row: Sequence[FloatArray] = (), common: Sequence[Any] = ()) -> list[Any]:
+        """Block after block."""
+        return list(self._blocks(work, by_row, common))
+
+    def total(self, work: RowWork, by_row: Sequence[FloatArray] = (), common: Sequence[Any] = ()) -> Any:
+        """Summed as they come."""
+        results = self._blocks(work, by_row, common)
+        found = next(results)
+        for result in results:
+            found += result
+        return found
+
+    def take(self, index: IntArray) -> FloatArray:
+        """Some rows, as doubles."""
+        return np.asarray(self.factor[index], dtype=np.float64)
+
+
+def squared_norms(rows: FloatArray) -> FloatArray:
+    """``diag(V V')``."""
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+
+def weighted_gram(rows: FloatArray, variance: FloatArray) -> FloatArray:
+    """The lower triangle of ``V' diag(1 / variance) V``."""
+    half = (rows / np.sqrt(variance)[:, None]).T
+    return np.asarray(blas.dsyrk(1.0, half, lower=1))
+
+
+def projection(rows: FloatArray, values: FloatArray) -> FloatArray:
+    """``V' x``."""
+    return np.asarray(rows.T @ values)
+
+
+def expansion(rows: FloatArray, coefficients: FloatArray) -> FloatArray:
+    """``V c``."""
+    return np.asarray(rows @ coefficients)
+
+
+def whitened_norms(rows: FloatArray, root: FloatArray) -> FloatArray:
+    """Squared norms of the rows of ``V L^-T``."""
+    half = blas.dtrsm(1.0, root, np.array(rows.T, order="F"), lower=1, overwrite_b=1)
+    return np.asarray(np.einsum("ij,ij->j", half, half))
