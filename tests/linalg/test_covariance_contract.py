@@ -173,3 +173,6 @@ def test_what_labels_explain_at_new_points(rng):
     expected = cross @ np.linalg.inv(1.7 * dense + np.diag(noise)) @ cross.T
     np.testing.assert_allclose(covariance.explained(rows), expected, rtol=1e-9)
     np.testing.assert_allclose(covariance.explained_variance(rows), np.diag(expected), rtol=1e-9)
+    np.testing.assert_allclose(covariance.without_rows().explained(rows), expected, rtol=1e-9)
+    labels = rng.standard_normal(signal.size)
+    np.testing.assert_allclose(rows @ covariance.coefficients(labels), cross @ covariance.solve(labels), rtol=1e-8)

@@ -18,7 +18,6 @@ from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
-from mislabel.linalg.row_blocks import LocalRows, projection
 from mislabel.noise.base_noise import MAJORITY, Status, robust_variance
 from mislabel.noise.hyperparameters import START_BASE
 from mislabel.noise.leave_one_out import trusted_variance
@@ -36,6 +35,8 @@ TUNING_ROWS = 4000
 TUNING_ROWS_PER_COLUMN = 10
 LEAST_TUNING_ROWS = 500
 AUTO_RANK = 500
+#: Rows from which the kernel of a low-rank fit starts.
+START_ROWS = 10_000
 #: Blocks of the rest by number of labels: exact similarities among so many neighbours each.
 BLOCK_SIZES = ((60_000, 1000), (200_000, 250))
 #: Rounds in which all labels share one noise; rounds in which amplitude, base noise and price are adapted to all labels;
@@ -60,15 +61,18 @@ class RankPlan:
         return 8.0 * size * (2.0 * self.rank + 2.0 * self.block_size + 40.0)
 
 
-def plan_rank(rank: Any, size: int) -> RankPlan | None:
-    """The plan for ``rank=None`` (exact: no plan), a number, or "auto"; refuses what does not fit into memory."""
+def plan_rank(rank: Any, size: int, available: float | None = None) -> RankPlan | None:
+    """The plan for ``rank=None`` (exact: no plan), a number, or "auto"; refuses what does not fit into memory.
+
+    available : bytes to plan with; default: what is free.
+    """
     if rank is None or (rank == AUTO and size <= EXACT_UP_TO):
         return None
     if rank != AUTO and (isinstance(rank, bool | str) or rank != int(rank) or rank < 1):
         raise InvalidParameterError(f"rank must be None, 'auto' or a whole number >= 1, got {rank!r}.")
     block = next((block for limit, block in BLOCK_SIZES if size <= limit), 0)
     plan = RankPlan(min(AUTO_RANK if rank == AUTO else int(rank), size), min(block, size))
-    available = free_memory()
+    available = free_memory() if available is None else available
     if available is None or plan.memory(size) <= available:
         return plan
     if plan.block_size and replace(plan, block_size=0).memory(size) <= available:
@@ -81,6 +85,18 @@ def plan_rank(rank: Any, size: int) -> RankPlan | None:
         f"a fit of rank {plan.rank} to {size} labels needs about {replace(plan, block_size=0).memory(size) / 1e9:.1f} GB, but "
         f"{available / 1e9:.1f} GB are free; {advice}."
     )
+
+
+def plan_on_workers(rank: Any, size: int) -> RankPlan:
+    """The plan for rows that are kept elsewhere: never exact, and without blocks, which would move rows."""
+    plan = plan_rank(AUTO if rank is None else rank, max(size, EXACT_UP_TO + 1), available=np.inf)
+    assert plan is not None
+    return RankPlan(min(plan.rank, size), 0)
+
+
+def spread_rows(size: int) -> IntArray:
+    """Evenly spread rows, from which a kernel's starting length scales are taken."""
+    return np.linspace(0, size - 1, min(size, START_ROWS)).astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,11 +124,13 @@ class LowRankModel:
         """The same with another amplitude."""
         return replace(self, signal=self.signal.scaled(ratio), amplitude=self.amplitude * ratio)
 
-    def predictor(self, state: NoiseState) -> LowRankPredictor:
-        """What predicts new points once the noise variances are known."""
-        rows = LocalRows(np.asarray(self.factor.factor)) if self.blocks is not None else self.signal.rows
-        coefficients = self.amplitude * rows.total(projection, (state.weights,))
-        return LowRankPredictor(self, np.asarray(coefficients), state.weights, state.covariance)
+    def predictor(self, state: NoiseState, labels: FloatArray) -> LowRankPredictor:
+        """What predicts new points once the noise variances are known; labels in the order of the signal."""
+        if self.blocks is None:
+            coefficients = state.covariance.coefficients(labels)
+        else:
+            coefficients = self.amplitude * (np.asarray(self.factor.factor, dtype=float).T @ state.weights)
+        return LowRankPredictor(self, coefficients, state.weights, state.covariance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +141,12 @@ class LowRankPredictor:
     coefficients: FloatArray
     weights: FloatArray
     covariance: Any
+
+    def without_rows(self) -> LowRankPredictor:
+        """The same without the factor of the labelled points, where the rest is diagonal."""
+        signal = LowRankSignal(np.zeros((0, self.model.signal.rank)), np.zeros(0), amplitude=self.model.amplitude)
+        model = replace(self.model, factor=replace(self.model.factor, factor=np.zeros((0, 0))), signal=signal)
+        return replace(self, model=model, covariance=self.covariance.without_rows())
 
     def signal(self, new_points: Any) -> FloatArray:
         """The expected signal, centred and scaled."""
@@ -227,7 +251,7 @@ def fit_low_rank(
         exact.n_factorizations + meter.n_factorizations,
         exact.cost,
     )
-    return fitted, model.predictor(solution.state)
+    return fitted, model.predictor(solution.state, y)
 
 
 def _low_rank_model(

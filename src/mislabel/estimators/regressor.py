@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from mislabel.decisions import Calibration, Evidence, audit_table, calibrate
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.cross_fit import cross_fitted_mean
 from mislabel.estimators.fitting import FitOptions, fit_noise_model
-from mislabel.estimators.low_rank_fit import RankPlan, fit_low_rank, plan_rank
+from mislabel.estimators.low_rank_fit import RankPlan, fit_low_rank, plan_on_workers, plan_rank, spread_rows
 from mislabel.estimators.means import (
     AUTO,
     SERIES_FROM,
@@ -45,6 +46,16 @@ from mislabel.progress import ProgressReporter
 
 _MAD_TO_STD = 1.4826
 _PREDICT_BLOCK = 1024
+
+
+def _is_lazy(X: Any) -> bool:
+    """Whether X is a dask collection."""
+    return hasattr(X, "__dask_graph__")
+
+
+def _is_elsewhere(points: Any) -> bool:
+    """Whether the points' rows are kept by the workers of a cluster."""
+    return hasattr(points, "take_rows")
 
 
 class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
@@ -147,12 +158,15 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, y_err: Any = None) -> LabelNoiseRegressor:
+    def fit(self, X: Any, y: Any, y_err: Any = None, *, client: Any = None) -> LabelNoiseRegressor:
         """Fit to features (or graphs, molecules, a molecule file, or a kernel matrix) and labels.
 
         With a graph kernel, X may be the path of a molecule file and y the name of one of its properties.
-        ``y_err`` are known measurement standard deviations, one per label.
+        ``y_err`` are known measurement standard deviations, one per label. With a dask ``client``, or where X is a dask
+        array or dataframe, rows stay on the workers and the fit is of low rank.
         """
+        if client is not None or _is_lazy(X):
+            X, y = import_module("mislabel.distributed").distributed_data(X, y, client)
         return self._fit(X, y, y_err, None, None)
 
     def _fit(self, X: Any, y: Any, y_err: Any, series: MeanChoice | None, similarity: Any) -> LabelNoiseRegressor:
@@ -163,13 +177,14 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         points = self._check_points(X, rows)
         labels = check_labels(y, rows, self.missing)
         check_consistent_length(points, labels)
-        plan = plan_rank(self.rank, int(np.count_nonzero(~np.isnan(labels))))
-        if plan is None:
-            check_memory(labels.size)
+        plan = self._plan(points, labels)
         known_variance = check_label_errors(y_err, labels.size, rows)
         random_state = check_random_state(self.random_state)
         present = np.flatnonzero(~np.isnan(labels))
-        kernel = as_kernel(self.kernel, points)
+        start_points = points
+        if plan is not None and self.kernel is None:
+            start_points = take_points(points, spread_rows(labels.size))
+        kernel = as_kernel(self.kernel, start_points)
         fit_points = points if present.size == labels.size else take(points, present, kernel)
         with ProgressReporter(self.verbose) as progress:
             target = labels[present]
@@ -213,6 +228,11 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self._weights = fitted.solution.state.weights
         self._covariance = fitted.solution.state.covariance
         self._low_rank = low_rank
+        if _is_elsewhere(points):
+            # What is needed from here on is in this process: the workers may go.
+            self._points = self._fit_points = None
+            self._low_rank = low_rank.without_rows()
+            self._covariance = self._low_rank.covariance
         self.rank_ = None if low_rank is None else low_rank.model.signal.rank
         self.captured_ = 1.0 if low_rank is None else low_rank.model.captured
         self.rows_, self.labels_ = rows, labels
@@ -306,7 +326,28 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
 
+    def _plan(self, points: Any, labels: np.ndarray) -> RankPlan | None:
+        """Exact (None) or of which rank; refuses what does not fit into memory."""
+        present = int(np.count_nonzero(~np.isnan(labels)))
+        if _is_elsewhere(points):
+            if present < labels.size:
+                raise InvalidParameterError("rows on a cluster need all their labels: drop those without one first.")
+            plan = plan_on_workers(self.rank, present)
+            points.check_memory(plan.rank)
+            return plan
+        plan = plan_rank(self.rank, present)
+        if plan is None:
+            check_memory(labels.size)
+        return plan
+
     def _check_points(self, X: Any, rows: np.ndarray) -> Any:
+        if _is_elsewhere(X):
+            if self._takes_objects() or isinstance(self.kernel, str) or self.mean not in (None, "none", AUTO):
+                raise InvalidParameterError(
+                    "rows on a cluster need a kernel on features and mean=None: compute X first to use other models."
+                )
+            self.n_features_in_ = X.shape[1]
+            return X
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             matrix = check_kernel_matrix(X)
             self.n_features_in_ = matrix.shape[1]
@@ -340,7 +381,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             return self.mean, None
         if self.mean != AUTO:
             return mean_named(self.mean), None
-        if self._takes_objects() or isinstance(self.kernel, str) or not np.ptp(target):
+        if _is_elsewhere(points) or self._takes_objects() or isinstance(self.kernel, str) or not np.ptp(target):
             return None, None
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         choice = choose_mean(self, points, target, np.sqrt(known_variance), seed, progress)

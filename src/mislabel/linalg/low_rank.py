@@ -6,6 +6,8 @@ caller, ``V`` stays where it is.
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
@@ -76,7 +78,7 @@ class LowRankCovariance(Covariance):
 
     def __init__(self, signal: LowRankSignal, noise: FloatArray) -> None:
         self.size = signal.size
-        self._signal = signal
+        self._signal, self._amplitude = signal, signal.amplitude
         self._noise = np.asarray(noise, dtype=float)
         self._own = signal.amplitude * signal.rest + self._noise
         if not (self._own > 0).all():
@@ -94,7 +96,13 @@ class LowRankCovariance(Covariance):
         rows, own = self._signal.rows, self._own if rhs.ndim == 1 else self._own[:, None]
         first = rhs / own
         common, _ = lapack.dpotrs(self._root, rows.total(projection, (first,)), lower=1)
-        return np.asarray(first - self._signal.amplitude * rows.joined(expansion, (), (common,)) / own)
+        return np.asarray(first - self._amplitude * rows.joined(expansion, (), (common,)) / own)
+
+    def coefficients(self, labels: FloatArray) -> FloatArray:
+        """``t V' C y``, by which rows of ``V`` give the expected signal; without the cancellation of that product."""
+        common = self._signal.rows.total(projection, (labels / self._own,))
+        found, _ = lapack.dpotrs(self._root, self._amplitude * common, lower=1)
+        return np.asarray(found)
 
     def logdet(self) -> float:
         """``log|D| + log|B|``."""
@@ -104,18 +112,24 @@ class LowRankCovariance(Covariance):
         """``(1 - leverage) / d``."""
         if self._inverse_diagonal is None:
             norms = self._signal.rows.joined(whitened_norms, (), (self._root,))
-            leverage = self._signal.amplitude * norms / self._own
+            leverage = self._amplitude * norms / self._own
             self._inverse_diagonal = np.maximum(1.0 - leverage, np.finfo(float).eps) / self._own
         return self._inverse_diagonal
 
     def explained(self, rows: FloatArray) -> FloatArray:
         """How the labels reduce the covariance of new points, given their rows of ``V``: ``t V* (I - B^-1) V*'``."""
         half = solve_triangular(self._root, rows.T, lower=True)
-        return np.asarray(self._signal.amplitude * (rows @ rows.T - half.T @ half))
+        return np.asarray(self._amplitude * (rows @ rows.T - half.T @ half))
 
     def explained_variance(self, rows: FloatArray) -> FloatArray:
         """The diagonal of :meth:`explained`."""
-        return self._signal.amplitude * (squared_norms(rows) - whitened_norms(rows, self._root))
+        return self._amplitude * (squared_norms(rows) - whitened_norms(rows, self._root))
+
+    def without_rows(self) -> LowRankCovariance:
+        """The same without the factor: enough for what is said about new points."""
+        light = copy(self)
+        light._signal = LowRankSignal(np.zeros((0, self._signal.rank)), np.zeros(0), amplitude=self._amplitude)
+        return light
 
     def inverse(self) -> FloatArray:
         """All of ``C``: n x n, for tests and small problems."""

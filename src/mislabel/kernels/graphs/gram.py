@@ -18,6 +18,10 @@ from mislabel.kernels.on_data import take
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.progress import Progress, ProgressReporter
 
+#: Evaluates blocks anywhere and in any order: from the pairs of each block by number, and the numbers wanted, to numbers
+#: and values.
+BlockRunner = Callable[[Callable[[int], IntArray], Sequence[int]], Iterator[tuple[int, FloatArray]]]
+
 #: Pairs per block: a few tenths of a second of work, and little to lose.
 BLOCK_PAIRS = 1 << 14
 
@@ -109,36 +113,42 @@ def _block_size(total: int, n_jobs: int | None) -> int:
 
 
 def gram_in_memory(
-    prepared: PreparedKernel, *, n_jobs: int | None = None, dtype: str = "float64", progress: Progress | None = None
+    prepared: PreparedKernel,
+    *,
+    n_jobs: int | None = None,
+    dtype: str = "float64",
+    progress: Progress | None = None,
+    run: BlockRunner | None = None,
 ) -> FloatArray:
     """The whole matrix as an array."""
     out = np.empty(prepared.shape, dtype=dtype)
     blocks = _Blocks(prepared.shape, prepared.symmetric, _block_size(out.size, n_jobs))
-    _fill(prepared, blocks, range(len(blocks.index)), out, n_jobs, progress, lambda number: None)
+    runner = run if run is not None else _threads(prepared, n_jobs)
+    _fill(blocks, range(len(blocks.index)), out, runner, progress, lambda number: None)
     return out
 
 
 def _fill(
-    prepared: PreparedKernel,
     blocks: _Blocks,
     todo: Sequence[int],
     out: np.ndarray,
-    n_jobs: int | None,
+    run: BlockRunner,
     progress: Progress | None,
     finished: Callable[[int], None],
 ) -> None:
-    def work(number: int) -> tuple[IntArray, FloatArray]:
-        pairs = blocks.pairs(number)
-        return pairs, prepared.values(pairs)
-
     total = max(len(blocks.index), 1)
     count = total - len(todo)
-    for number, (pairs, values) in _in_threads(work, todo, n_jobs):
-        blocks.store(number, pairs, values, out)
+    for number, values in run(blocks.pairs, todo):
+        blocks.store(number, blocks.pairs(number), values, out)
         finished(number)
         count += 1
         if progress is not None:
             progress("similarities", count / total)
+
+
+def _threads(prepared: PreparedKernel, n_jobs: int | None) -> BlockRunner:
+    """Blocks in threads of this process."""
+    return lambda pairs, todo: _in_threads(lambda number: prepared.values(pairs(number)), todo, n_jobs)
 
 
 def gradient_in_blocks(prepared: PreparedKernel, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
@@ -203,12 +213,14 @@ def gram_matrix(
     dtype: str = "float64",
     progress: Progress | None = None,
     verbose: int | bool = 0,
+    run: BlockRunner | None = None,
 ) -> np.ndarray:
     """All similarities of X with Y (or with itself), in memory or in a file.
 
     With ``path`` the matrix is a memory-mapped ``.npy`` file. It is written block by block, so that work that was stopped
     (however rudely) is taken up again where it was: calling the function once more computes only what is missing, and
     returns the finished matrix at once if nothing is. A fingerprint of graphs and kernel keeps different matrices apart.
+    ``run`` evaluates the blocks elsewhere than in threads of this process, see :mod:`mislabel.distributed`.
     """
     if hasattr(kernel, "graphs_of"):
         X, Y = kernel.graphs_of(X), None if Y is None else kernel.graphs_of(Y)
@@ -216,12 +228,13 @@ def gram_matrix(
     with ProgressReporter(verbose) as reporter:
         report = progress if progress is not None else reporter
         if path is None:
-            return gram_in_memory(prepared, n_jobs=n_jobs, dtype=dtype, progress=report)
-        return _gram_in_file(prepared, Path(path), fingerprint(kernel, X, Y, dtype), n_jobs, dtype, report)
+            return gram_in_memory(prepared, n_jobs=n_jobs, dtype=dtype, progress=report, run=run)
+        runner = run if run is not None else _threads(prepared, n_jobs)
+        return _gram_in_file(prepared, Path(path), fingerprint(kernel, X, Y, dtype), runner, dtype, report)
 
 
 def _gram_in_file(
-    prepared: PreparedKernel, path: Path, identity: str, n_jobs: int | None, dtype: str, progress: Progress
+    prepared: PreparedKernel, path: Path, identity: str, run: BlockRunner, dtype: str, progress: Progress
 ) -> np.ndarray:
     blocks = _Blocks(prepared.shape, prepared.symmetric, BLOCK_PAIRS)
     record = path.with_name(path.name + ".progress")
@@ -238,7 +251,7 @@ def _gram_in_file(
     todo = [number for number in range(len(blocks.index)) if number not in done]
     with record.open("ab", buffering=0) as log:
         # A block is written down as finished only after its numbers are in the file.
-        _fill(prepared, blocks, todo, matrix, n_jobs, progress, lambda number: log.write(b"%08d\n" % number) and None)
+        _fill(blocks, todo, matrix, run, progress, lambda number: log.write(b"%08d\n" % number) and None)
     matrix.flush()
     return matrix
 

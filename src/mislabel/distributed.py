@@ -1,0 +1,299 @@
+"""The same work on a Dask client that the caller brings.
+
+Rows of features stay on the workers, and so does the factor of the low-rank covariance: each iteration sends vectors
+of one number per label and returns one m x m sum. Every block can be recomputed from what the scheduler knows, so that
+a worker that dies costs only its blocks. Nothing here starts or stops a scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from mislabel.errors import InvalidFeaturesError, InvalidParameterError, MemoryBudgetError, MissingDependencyError
+from mislabel.kernels import gram_matrix
+from mislabel.kernels.inducing import new_columns
+from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.linalg.row_blocks import FactorRows, RowWork, squared_norms
+
+#: Rows per block of an array that is not in blocks yet.
+ROWS_PER_BLOCK = 20_000
+#: Results that are summed in one task.
+FAN_IN = 8
+#: Blocks of a matrix that are sent out ahead, per thread.
+BLOCKS_AHEAD = 4
+#: Arguments larger than this travel once per worker instead of once per task.
+LARGE = 1 << 16
+#: Share of the workers' memory that a fit may plan with.
+USABLE = 0.7
+
+
+def distributed_data(X: Any, y: Any, client: Any = None) -> tuple[DistributedPoints, Any]:
+    """Features on the workers of ``client`` (default: the current one), labels in this process.
+
+    X may be a dask array or dataframe, whose partitions become the blocks, or anything that is an array already.
+    """
+    client = _current_client() if client is None else client
+    if hasattr(y, "compute"):
+        y = y.compute()
+    return DistributedPoints.of(X, client), y
+
+
+def _current_client() -> Any:
+    try:
+        from distributed import get_client
+    except ImportError:
+        raise MissingDependencyError("dask collections need dask: pip install 'mislabel[dask]'.") from None
+    try:
+        return get_client()
+    except ValueError:
+        raise InvalidParameterError(
+            "X is a dask collection, but there is no client: pass client=, for example that of a "
+            "distributed.LocalCluster()."
+        ) from None
+
+
+class DistributedPoints:
+    """Rows of features in blocks on workers."""
+
+    def __init__(self, client: Any, blocks: list[Any], sizes: list[int], n_features: int) -> None:
+        self.client, self.blocks = client, blocks
+        self.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        self.shape = (int(self.bounds[-1]), n_features)
+
+    @classmethod
+    def of(cls, X: Any, client: Any) -> DistributedPoints:
+        """Blocks of a dask collection, or of an array that is cut into some."""
+        if hasattr(X, "to_dask_array"):
+            X = X.to_dask_array(lengths=True)
+        if hasattr(X, "to_delayed"):
+            if X.ndim != 2:
+                raise InvalidFeaturesError(f"X has {X.ndim} dimensions, expected two: rows and features.")
+            whole_rows = X.rechunk({1: -1})
+            raw = [client.compute(part) for part in whole_rows.to_delayed()[:, 0]]
+        else:
+            array = np.asarray(X, dtype=float)
+            if array.ndim != 2:
+                raise InvalidFeaturesError(f"X has {array.ndim} dimensions, expected two: rows and features.")
+            pieces = np.array_split(array, max(1, -(-len(array) // ROWS_PER_BLOCK)))
+            raw = [client.submit(_itself, piece, pure=False) for piece in pieces]
+        blocks = [client.submit(_checked, block, pure=False) for block in raw]
+        shapes = client.gather([client.submit(np.shape, block, pure=False) for block in blocks])
+        full = [(block, shape) for block, shape in zip(blocks, shapes, strict=True) if shape[0]]
+        if not full:
+            raise InvalidFeaturesError("X has no rows.")
+        return cls(client, [block for block, _ in full], [shape[0] for _, shape in full], full[0][1][1])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def parts(self, vector: FloatArray) -> list[FloatArray]:
+        """A vector of one entry per row, cut like the blocks."""
+        return [vector[start:stop] for start, stop in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
+
+    def located(self, index: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Numbers of the blocks that hold some rows, where these are in ``index``, and where in the block."""
+        block = np.searchsorted(self.bounds, index, side="right") - 1
+        for number in np.unique(block):
+            where = np.flatnonzero(block == number)
+            yield int(number), where, index[where] - self.bounds[number]
+
+    def take_rows(self, index: IntArray) -> FloatArray:
+        """Some rows, brought here."""
+        return _taken(self.client, self.blocks, self.located(index), len(index))
+
+    def factor_builder(self, kernel: Any) -> DistributedFactor:
+        """A low-rank factor that grows on the workers."""
+        return DistributedFactor(self, kernel)
+
+    def check_memory(self, rank: int) -> None:
+        """Refuse a factor that the workers cannot hold."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [worker.get("memory_limit") or 0 for worker in workers]
+        if not limits or not all(limits):
+            return
+        available = USABLE * sum(limits)
+        per_column = 2 * 8.0 * self.shape[0]
+        if per_column * rank > available:
+            raise MemoryBudgetError(
+                f"a fit of rank {rank} to {self.shape[0]} labels needs about {per_column * rank / 1e9:.1f} GB on the workers, "
+                f"which offer {available / 1e9:.1f} GB; rank={int(available / per_column)} would fit."
+            )
+
+
+class DistributedFactor:
+    """The columns of a pivoted Cholesky factor, block by block on the workers."""
+
+    def __init__(self, points: DistributedPoints, kernel: Any) -> None:
+        self.size = len(points)
+        self._all, self._client, self._kernel = points, points.client, kernel
+        self._rank = 0
+        self._factor = [self._client.submit(_no_columns, block, pure=False) for block in points.blocks]
+
+    def diagonal(self) -> FloatArray:
+        """The kernel of every point with itself."""
+        futures = [self._client.submit(_diagonal, self._kernel, block, pure=False) for block in self._all.blocks]
+        return np.concatenate(self._client.gather(futures))
+
+    def points(self, index: IntArray) -> FloatArray:
+        """Some of the points."""
+        return self._all.take_rows(index)
+
+    def rows(self, index: IntArray) -> FloatArray:
+        """Some rows of the factor, as far as it has grown."""
+        return _taken(self._client, self._factor, self._all.located(index), len(index), self._rank)
+
+    def extend(self, chosen: Any, known: FloatArray, root: FloatArray) -> FloatArray:
+        """Add the columns of the pivots ``chosen`` on every worker."""
+        shared = [_once(self._client, item) for item in (chosen, known, root)]
+        self._factor = [
+            self._client.submit(_extended, self._kernel, block, factor, *shared, pure=False)
+            for block, factor in zip(self._all.blocks, self._factor, strict=True)
+        ]
+        count = len(root)
+        squares = [self._client.submit(_last_squares, factor, count, pure=False) for factor in self._factor]
+        self._rank += count
+        return np.concatenate(self._client.gather(squares))
+
+    def finish(self) -> DistributedRows:
+        """The factor, where it is."""
+        return DistributedRows(self._all, self._factor, self._rank)
+
+
+class DistributedRows(FactorRows):
+    """Rows of a factor on the workers of a client."""
+
+    def __init__(self, points: DistributedPoints, factor: list[Any], rank: int) -> None:
+        self._all, self._client, self._factor = points, points.client, factor
+        self.size, self.rank = len(points), rank
+
+    def _submit(self, work: RowWork, by_row: Sequence[FloatArray], common: Sequence[Any]) -> list[Any]:
+        shared = [_once(self._client, item) for item in common]
+        parts = [self._all.parts(vector) for vector in by_row]
+        return [
+            self._client.submit(work, factor, *(part[number] for part in parts), *shared, pure=False)
+            for number, factor in enumerate(self._factor)
+        ]
+
+    def each(self, work: RowWork, by_row: Sequence[FloatArray] = (), common: Sequence[Any] = ()) -> list[Any]:
+        """One task per block."""
+        return list(self._client.gather(self._submit(work, by_row, common)))
+
+    def total(self, work: RowWork, by_row: Sequence[FloatArray] = (), common: Sequence[Any] = ()) -> Any:
+        """Summed on the workers, some at a time."""
+        futures = self._submit(work, by_row, common)
+        while len(futures) > 1:
+            groups = [futures[start : start + FAN_IN] for start in range(0, len(futures), FAN_IN)]
+            futures = [self._client.submit(_sum, group, pure=False) for group in groups]
+        return np.array(futures[0].result())
+
+    def take(self, index: IntArray) -> FloatArray:
+        """Some rows, brought here."""
+        return _taken(self._client, self._factor, self._all.located(index), len(index), self.rank)
+
+
+def distributed_gram_matrix(
+    kernel: Any, X: Sequence[Any], Y: Sequence[Any] | None = None, *, client: Any, **options: Any
+) -> np.ndarray:
+    """:func:`mislabel.kernels.gram_matrix` with its blocks computed on the workers of ``client``.
+
+    The matrix is written here; with ``path`` it is as resumable as the one of a single machine. Options are those of
+    ``gram_matrix``.
+    """
+    graphs = client.submit(_itself, (kernel, list(X), None if Y is None else list(Y)), pure=False)
+    prepared = client.submit(_prepared, graphs, pure=False)
+
+    def run(pairs: Callable[[int], IntArray], todo: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
+        from distributed import as_completed
+
+        waiting = iter(todo)
+        numbers: dict[Any, int] = {}
+
+        def submit(number: int) -> Any:
+            future = client.submit(_values, prepared, pairs(number), pure=False)
+            numbers[future.key] = number
+            return future
+
+        most = BLOCKS_AHEAD * max(1, sum(client.nthreads().values()))
+        results = as_completed([submit(number) for number in islice(waiting, most)], with_results=True)
+        for future, values in results:
+            yield numbers.pop(future.key), values
+            following = next(waiting, None)
+            if following is not None:
+                results.add(submit(following))
+
+    return gram_matrix(kernel, X, Y, run=run, **options)
+
+
+def _once(client: Any, value: Any) -> Any:
+    """A value as a task result, where it is large: it then travels once, and can be had again if a worker dies."""
+    return client.submit(_itself, value, pure=False) if getattr(value, "nbytes", 0) > LARGE else value
+
+
+def _taken(client: Any, blocks: list[Any], located: Iterable[Any], size: int, width: int | None = None) -> FloatArray:
+    places, futures = [], []
+    for number, where, local in located:
+        places.append(where)
+        futures.append(client.submit(_rows_of, blocks[number], local, pure=False))
+    parts = client.gather(futures)
+    found = np.empty((size, parts[0].shape[1] if width is None else width))
+    for where, part in zip(places, parts, strict=True):
+        found[where] = part
+    return found
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _checked(block: Any) -> FloatArray:
+    try:
+        rows = np.ascontiguousarray(block, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidFeaturesError(f"features must be numbers: {error}") from None
+    if not np.isfinite(rows).all():
+        raise InvalidFeaturesError("features contain NaN or infinite values: fill or drop these rows.")
+    return rows
+
+
+def _no_columns(block: FloatArray) -> FloatArray:
+    return np.zeros((len(block), 0))
+
+
+def _diagonal(kernel: Any, block: FloatArray) -> FloatArray:
+    return np.asarray(kernel.diag(block), dtype=float)
+
+
+def _rows_of(block: FloatArray, index: IntArray) -> FloatArray:
+    return block[index]
+
+
+def _extended(
+    kernel: Any, block: FloatArray, factor: FloatArray, chosen: Any, known: FloatArray, root: FloatArray
+) -> FloatArray:
+    return np.hstack([factor, new_columns(kernel, block, factor, chosen, known, root)])
+
+
+def _last_squares(factor: FloatArray, count: int) -> FloatArray:
+    return squared_norms(factor[:, -count:])
+
+
+def _sum(parts: list[Any]) -> Any:
+    found = np.array(parts[0])
+    for part in parts[1:]:
+        found += part
+    return found
+
+
+def _prepared(graphs: tuple[Any, Any, Any]) -> Any:
+    kernel, left, right = graphs
+    if hasattr(kernel, "graphs_of"):
+        left, right = kernel.graphs_of(left), None if right is None else kernel.graphs_of(right)
+    return kernel.prepared(left, right)
+
+
+def _values(prepared: Any, pairs: IntArray) -> FloatArray:
+    return np.asarray(prepared.values(pairs))

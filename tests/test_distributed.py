@@ -1,0 +1,138 @@
+"""The same work on a Dask cluster: equal results, workers that die, what cannot be done."""
+
+import os
+import pickle
+import signal
+
+import numpy as np
+import pytest
+
+from mislabel import LabelNoiseRegressor
+from mislabel.errors import InvalidFeaturesError, InvalidParameterError, MemoryBudgetError
+from mislabel.estimators import low_rank_fit
+from mislabel.kernels import Graph, MolecularKernel, gram_matrix
+
+distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'mislabel[dask]'")
+import dask.array as da
+import dask.dataframe as dd
+import pandas as pd
+
+from mislabel.distributed import DistributedPoints, distributed_gram_matrix
+
+
+@pytest.fixture(scope="module")
+def client():
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, memory_limit="1GB", dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture
+def small_steps(monkeypatch):
+    monkeypatch.setattr(low_rank_fit, "TUNING_ROWS", 400)
+    monkeypatch.setattr(low_rank_fit, "BLOCK_SIZES", ())
+
+
+@pytest.fixture
+def data(friedman):
+    return friedman(3000, 0.1, 1.0, seed=4)
+
+
+@pytest.fixture
+def local(data, small_steps):
+    return LabelNoiseRegressor(rank=60).fit(data[0], data[1])
+
+
+def assert_equal(one, two):
+    assert one.base_noise_variance_ == pytest.approx(two.base_noise_variance_, rel=1e-8)
+    for name in ("noise_variance_", "loo_mean_", "loo_variance_", "z_"):
+        np.testing.assert_allclose(getattr(one, name), getattr(two, name), rtol=1e-8, atol=1e-8, err_msg=name)
+
+
+def test_dask_arrays_give_the_result_of_one_machine(client, data, local):
+    features, labels, _, _ = data
+    model = LabelNoiseRegressor(rank=60).fit(
+        da.from_array(features, chunks=(700, 3)), da.from_array(labels, chunks=900), client=client
+    )
+    assert_equal(model, local)
+    new = np.random.default_rng(0).uniform(size=(50, features.shape[1]))
+    for one, two in zip(model.predict(new, return_std=True), local.predict(new, return_std=True), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-8)
+    np.testing.assert_allclose(
+        model.predict(new[:4], return_cov=True)[1], local.predict(new[:4], return_cov=True)[1], atol=1e-8
+    )
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(new), model.predict(new))
+
+
+def test_dataframes_keep_their_row_ids(client, data, local):
+    features, labels, _, _ = data
+    frame = pd.DataFrame(features, columns=list("abcde"), index=np.arange(3000) + 50_000)
+    lazy = dd.from_pandas(frame, npartitions=5)
+    model = LabelNoiseRegressor(rank=60).fit(
+        lazy, dd.from_pandas(pd.Series(labels, index=frame.index), npartitions=5), client=client
+    )
+    assert_equal(model, local)
+    assert set(model.audit()["row"]) == set(frame.index)
+
+
+def test_the_current_client_is_found(client, data, local):
+    features, labels, _, _ = data
+    with client.as_current():
+        assert_equal(LabelNoiseRegressor(rank=60).fit(da.from_array(features, chunks=(1000, -1)), labels), local)
+
+
+def test_arrays_are_sent_to_a_client(client, data, local):
+    assert_equal(LabelNoiseRegressor(rank=60).fit(data[0], data[1], client=client), local)
+
+
+def test_a_killed_worker_costs_only_its_blocks(client, data, local, monkeypatch):
+    features, labels, _, _ = data
+    from mislabel.distributed import DistributedRows
+
+    original, calls = DistributedRows.total, []
+
+    def total(self, *arguments):
+        calls.append(1)
+        if len(calls) == 5:
+            pids = client.run(os.getpid)
+            os.kill(next(iter(pids.values())), signal.SIGKILL)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(DistributedRows, "total", total)
+    model = LabelNoiseRegressor(rank=60).fit(da.from_array(features, chunks=(500, -1)), labels, client=client)
+    assert len(calls) > 5
+    assert_equal(model, local)
+    client.wait_for_workers(2, timeout=60)
+
+
+def test_gram_matrices_of_graphs(client, tmp_path):
+    from ase.build import molecule
+
+    names = ["CH4", "H2O", "NH3", "C6H6", "CH3OH", "C2H6"]
+    graphs = [Graph.from_ase(molecule(name)) for name in names]
+    kernel = MolecularKernel(dtype="float64")
+    expected = gram_matrix(kernel, graphs)
+    np.testing.assert_array_equal(distributed_gram_matrix(kernel, graphs, client=client), expected)
+    np.testing.assert_allclose(distributed_gram_matrix(kernel, graphs, graphs[:2], client=client), expected[:, :2])
+    path = tmp_path / "some.gram"
+    np.testing.assert_array_equal(distributed_gram_matrix(kernel, graphs, client=client, path=path), expected)
+    np.testing.assert_array_equal(gram_matrix(kernel, graphs, path=path), expected)
+
+
+def test_what_cannot_be_done_is_said(client, data):
+    features, labels, _, _ = data
+    lazy = da.from_array(features, chunks=(1000, -1))
+    with pytest.raises(InvalidParameterError, match="there is no client"):
+        LabelNoiseRegressor(rank=10).fit(lazy, labels)
+    with pytest.raises(InvalidParameterError, match="mean=None"):
+        LabelNoiseRegressor(rank=10, mean="boosting").fit(lazy, labels, client=client)
+    with pytest.raises(InvalidFeaturesError, match="NaN"):
+        LabelNoiseRegressor(rank=10).fit(da.where(lazy > 0.99, np.nan, lazy), labels, client=client)
+    with pytest.raises(InvalidParameterError, match="all their labels"):
+        LabelNoiseRegressor(rank=10, missing="predict").fit(lazy, np.where(labels > 20, np.nan, labels), client=client)
+    points = DistributedPoints.of(lazy, client)
+    with pytest.raises(MemoryBudgetError, match=r"on the workers, which offer 1\.4 GB; rank=\d+ would fit"):
+        points.check_memory(10**6)
