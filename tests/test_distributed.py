@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mislabel import LabelNoiseRegressor
+from mislabel.cli import main
 from mislabel.errors import InvalidFeaturesError, InvalidParameterError, MemoryBudgetError
 from mislabel.estimators import low_rank_fit
 from mislabel.kernels import Graph, MolecularKernel, gram_matrix
@@ -136,3 +137,21 @@ def test_what_cannot_be_done_is_said(client, data):
     points = DistributedPoints.of(lazy, client)
     with pytest.raises(MemoryBudgetError, match=r"on the workers, which offer 1\.4 GB; rank=\d+ would fit"):
         points.check_memory(10**6)
+
+
+def test_the_command_line_on_a_scheduler(client, tmp_path, data, local, capsys):
+    features, labels, _, _ = data
+    path = tmp_path / "table.parquet"
+    pd.DataFrame(features, columns=list("abcde")).assign(y=labels).to_parquet(path)
+    where = client.scheduler_info()["address"]
+    common = ["audit", str(path), "--label", "y", "--rank", "60", "--mean", "none", "--quiet"]
+    assert main([*common, "--out", str(tmp_path / "there"), "--dask", where]) == 0
+    assert main([*common, "--out", str(tmp_path / "here")]) == 0
+    there, here = (
+        pd.read_csv(tmp_path / name / "audit.csv", index_col="row").sort_index() for name in ("there", "here")
+    )
+    np.testing.assert_allclose(there["z"], here["z"], rtol=1e-6, atol=1e-6)
+    assert (tmp_path / "there" / "report.html").exists()
+    capsys.readouterr()
+    assert main([*common, "--out", str(tmp_path / "no"), "--dask", "tcp://127.0.0.1:1"]) == 2
+    assert "no dask scheduler answers" in capsys.readouterr().err

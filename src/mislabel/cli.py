@@ -93,6 +93,9 @@ def _add_audit(commands: Any) -> None:
     audit.add_argument(
         "--rank", type=_rank, default="auto", metavar="M", help="rank of a low-rank fit, exact, or auto (default)"
     )
+    audit.add_argument(
+        "--dask", metavar="ADDRESS", help="fit on the workers of a dask scheduler, or on local processes: local"
+    )
     audit.add_argument("--out", metavar="DIR", help="folder for the results (default: FILE's name with -audit)")
     _add_shared(audit)
     audit.set_defaults(run=run_audit)
@@ -168,7 +171,7 @@ def run_audit(options: argparse.Namespace) -> int:
     from mislabel.report.file_audit import audit_file
 
     out = Path(options.out) if options.out else Path(f"{Path(options.file).name.split('.')[0]}-audit")
-    with _warnings_in_words(options.quiet):
+    with _warnings_in_words(options.quiet), _client(options.dask) as client:
         found = audit_file(
             options.file,
             options.label,
@@ -183,10 +186,21 @@ def run_audit(options: argparse.Namespace) -> int:
             mean=options.mean,
             rank=options.rank,
             random_state=options.seed,
+            client=client,
             verbose=0 if options.quiet else 1,
         )
     _tell(found, options)
     return 0
+
+
+def _client(address: str | None) -> Any:
+    from contextlib import nullcontext
+
+    if address is None:
+        return nullcontext()
+    from mislabel.distributed import client_at
+
+    return client_at(address)
 
 
 def run_apply(options: argparse.Namespace) -> int:

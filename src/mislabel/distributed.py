@@ -8,10 +8,12 @@ a worker that dies costs only its blocks. Nothing here starts or stops a schedul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mislabel.errors import InvalidFeaturesError, InvalidParameterError, MemoryBudgetError, MissingDependencyError
 from mislabel.kernels import gram_matrix
@@ -25,6 +27,8 @@ ROWS_PER_BLOCK = 20_000
 FAN_IN = 8
 #: Blocks of a matrix that are sent out ahead, per thread.
 BLOCKS_AHEAD = 4
+#: How long a scheduler may take to answer.
+CONNECT_SECONDS = 10
 #: Arguments larger than this travel once per worker instead of once per task.
 LARGE = 1 << 16
 #: Share of the workers' memory that a fit may plan with.
@@ -39,7 +43,30 @@ def distributed_data(X: Any, y: Any, client: Any = None) -> tuple[DistributedPoi
     client = _current_client() if client is None else client
     if hasattr(y, "compute"):
         y = y.compute()
+    if hasattr(X, "index") and not hasattr(X, "compute") and not hasattr(y, "index"):
+        y = pd.Series(np.asarray(y), index=X.index)
     return DistributedPoints.of(X, client), y
+
+
+@contextmanager
+def client_at(address: str) -> Iterator[Any]:
+    """A client of the scheduler at ``address``; ``"local"`` starts one process per core and stops them afterwards."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise MissingDependencyError("--dask needs dask: pip install 'mislabel[dask]'.") from None
+    if address == "local":
+        with LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+            yield client
+        return
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise InvalidParameterError(
+            f"no dask scheduler answers at {address!r}: {str(error).splitlines()[0][:160]}"
+        ) from None
+    with client:
+        yield client
 
 
 def _current_client() -> Any:
@@ -57,10 +84,15 @@ def _current_client() -> Any:
 
 
 class DistributedPoints:
-    """Rows of features in blocks on workers."""
+    """Rows of features in blocks on workers.
 
-    def __init__(self, client: Any, blocks: list[Any], sizes: list[int], n_features: int) -> None:
-        self.client, self.blocks = client, blocks
+    local : the whole array, where it came from this process.
+    """
+
+    def __init__(
+        self, client: Any, blocks: list[Any], sizes: list[int], n_features: int, local: FloatArray | None = None
+    ) -> None:
+        self.client, self.blocks, self.local = client, blocks, local
         self.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.shape = (int(self.bounds[-1]), n_features)
 
@@ -69,6 +101,7 @@ class DistributedPoints:
         """Blocks of a dask collection, or of an array that is cut into some."""
         if hasattr(X, "to_dask_array"):
             X = X.to_dask_array(lengths=True)
+        array = None
         if hasattr(X, "to_delayed"):
             if X.ndim != 2:
                 raise InvalidFeaturesError(f"X has {X.ndim} dimensions, expected two: rows and features.")
@@ -85,7 +118,7 @@ class DistributedPoints:
         full = [(block, shape) for block, shape in zip(blocks, shapes, strict=True) if shape[0]]
         if not full:
             raise InvalidFeaturesError("X has no rows.")
-        return cls(client, [block for block, _ in full], [shape[0] for _, shape in full], full[0][1][1])
+        return cls(client, [block for block, _ in full], [shape[0] for _, shape in full], full[0][1][1], array)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -218,7 +251,8 @@ def distributed_gram_matrix(
             return future
 
         most = BLOCKS_AHEAD * max(1, sum(client.nthreads().values()))
-        results = as_completed([submit(number) for number in islice(waiting, most)], with_results=True)
+        first = [submit(number) for number in islice(waiting, most)]
+        results = as_completed(first, loop=client.loop, with_results=True)
         for future, values in results:
             yield numbers.pop(future.key), values
             following = next(waiting, None)

@@ -105,15 +105,19 @@ def audit_table_of(
     features: Sequence[str] | None = None,
     y_err: Any = None,
     decision: dict[str, Any] | None = None,
+    client: Any = None,
     **options: Any,
 ) -> Audit:
-    """As :func:`audit`, with the model, the patterns and the columns that were used; ``decision`` goes to its audit."""
+    """As :func:`audit`, with the model, the patterns and the columns that were used; ``decision`` goes to its audit.
+
+    With a dask ``client`` the fit is made on its workers.
+    """
     if isinstance(y_err, str):
         drop = [*drop, y_err]
     labelled = read_labelled_table(frame, label, id=id, drop=drop, features=features)
     errors = frame[y_err].to_numpy(dtype=float) if isinstance(y_err, str) else y_err
     named = pd.DataFrame(labelled.features, index=pd.Index(labelled.rows))
-    model = LabelNoiseRegressor(**options).fit(named, labelled.label, y_err=errors)
+    model = LabelNoiseRegressor(**options).fit(named, labelled.label, y_err=errors, client=client)
     return _assemble(model, frame, label, id, fdr, labelled.used, labelled.left_out, decision)
 
 

@@ -230,7 +230,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self._low_rank = low_rank
         if _is_elsewhere(points):
             # What is needed from here on is in this process: the workers may go.
-            self._points = self._fit_points = None
+            self._points, self._fit_points = points.local, None
             self._low_rank = low_rank.without_rows()
             self._covariance = self._low_rank.covariance
         self.rank_ = None if low_rank is None else low_rank.model.signal.rank

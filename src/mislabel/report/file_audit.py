@@ -65,9 +65,13 @@ def audit_file(
     fdr: float = 0.05,
     kernel: str = "auto",
     sheet: str | None = None,
+    client: Any = None,
     **options: Any,
 ) -> FileAudit:
-    """Audit one column of a table, or one property of a file of molecules, and write the results into ``out``."""
+    """Audit one column of a table, or one property of a file of molecules, and write the results into ``out``.
+
+    With a dask ``client`` tables are fitted on its workers.
+    """
     path, out = Path(path), Path(out)
     if kernel not in KERNELS:
         raise unknown_name("kernel", kernel, KERNELS)
@@ -76,14 +80,22 @@ def audit_file(
     _check_folder(path, out)
     options.setdefault("missing", "predict")
     if path.suffix.lower() in MOLECULE_SUFFIXES:
+        _only_tables(client)
         audit, source, notes = _audit_molecule_file(path, label, fdr, kernel, options)
     else:
         table = read_table(path, sheet)
         columns = {"id": id, "drop": list(drop), "features": features, "label_error": label_error}
-        audit, notes = _audit_table_file(table, label, columns, fdr, kernel, options)
+        audit, notes = _audit_table_file(table, label, columns, fdr, kernel, {**options, "client": client})
         source = Source(path.name, table.fingerprint, table, sheet)
     _write(audit, source, out, notes)
     return FileAudit(audit, source, out, notes)
+
+
+def _only_tables(client: Any) -> None:
+    if client is not None:
+        raise InvalidParameterError(
+            "--dask works on tables; for molecules compute the similarities with mislabel.distributed first."
+        )
 
 
 def _check_folder(path: Path, out: Path) -> None:
@@ -149,6 +161,7 @@ def _audit_table_file(
         if errors is not None:
             options = {**options, "y_err": errors}
         return audit_table_of(frame, label, fdr, **columns, **options), []
+    _only_tables(options.pop("client"))
     graphs = bond_graphs(frame[smiles], str(table.path))
     molecules = MoleculeSet(graphs, {label: frame[label].to_numpy(dtype=float)}, source=str(table.path))
     known = None if errors is None else frame[errors].to_numpy(dtype=float)
