@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint bench-solver bench-detection bench-default bench-scaling clean
+.PHONY: demo test lint bench-solver bench-detection bench-default bench-scaling reproduce-small clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,5 +35,14 @@ bench-default: $(VENV)/.installed
 bench-scaling: $(VENV)/.installed
 	$(BIN)/python benchmarks/scaling.py
 
+# The same code as the paper's table and figures, on 500 molecules and a few seeds.
+DATA ?= ../shared/data
+SMALL = reproduction-small
+reproduce-small: $(VENV)/.installed  ## the paper's figures and table, small
+	$(BIN)/mislabel reproduce fig1 --out $(SMALL)
+	$(BIN)/mislabel reproduce fig2 --out $(SMALL) --seeds 4
+	$(BIN)/mislabel reproduce fig3 --out $(SMALL)
+	$(BIN)/mislabel reproduce table1 --out $(SMALL)/table1 --work $(SMALL) --data $(DATA) --limit 500 --folds 0
+
 clean:
-	rm -rf $(VENV) .venv-ci mislabel-demo
+	rm -rf $(VENV) .venv-ci mislabel-demo $(SMALL)

@@ -145,6 +145,7 @@ def _add_reproduce(commands: Any) -> None:
     reproduce.add_argument(
         "--out", default="reproduction", metavar="DIR", help="folder for the results (default: %(default)s)"
     )
+    reproduce.add_argument("--seeds", type=int, metavar="N", help="fig2 only: samples of each example (default: 50)")
     reproduce.add_argument("--quiet", action="store_true", help="no progress, no words")
     table = reproduce.add_argument_group("table1 only")
     table.add_argument("--data", metavar="DIR", help="folder with qm7.npz (or qm7.mat) and qm9_random8000.npz")
@@ -273,7 +274,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
 
     number = options.what[-1]
     run = getattr(import_module(f"mislabel.reproduce.figure{number}"), f"run_figure{number}")
-    figures = run(out)
+    figures = run(out, seeds=options.seeds) if options.what == "fig2" and options.seeds else run(out)
     failed = [item["claim"] for item in figures["claims"] if not item["holds"]]
     if not options.quiet:
         for item in figures["claims"]:

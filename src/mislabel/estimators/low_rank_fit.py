@@ -44,6 +44,8 @@ BLOCK_SIZES = ((60_000, 1000), (200_000, 250))
 UNIFORM_ROUNDS = 4
 REFINING_ROUNDS = 8
 SETTLED = 0.01
+#: Labels from which three numbers are estimated well enough; more are not looked at for them.
+REFINING_ROWS = 50_000
 SOLVER_CYCLES = 60
 #: The residual that low-rank fits aim at: below it, the approximation itself is the larger error.
 LOW_RANK_TOL = 1e-4
@@ -123,6 +125,12 @@ class LowRankModel:
     def scaled(self, ratio: float) -> LowRankModel:
         """The same with another amplitude."""
         return replace(self, signal=self.signal.scaled(ratio), amplitude=self.amplitude * ratio)
+
+    def on_rows(self, index: IntArray) -> LowRankModel:
+        """The same covariance for some of the labels, where the rest is diagonal."""
+        assert isinstance(self.signal, LowRankSignal)
+        signal = LowRankSignal(self.signal.rows.take(index), self.signal.rest[index], amplitude=self.signal.amplitude)
+        return replace(self, order=self.order[index], signal=signal)
 
     def predictor(self, state: NoiseState, labels: FloatArray) -> LowRankPredictor:
         """What predicts new points once the noise variances are known; labels in the order of the signal."""
@@ -227,7 +235,14 @@ def fit_low_rank(
     noise = np.zeros(size) if price else np.full(size, float(np.median(y**2)))
     progress("noise of every label", 0.5)
     if learn_base and options.tune != "none":
-        model, base, price, noise = _refine(model, y, known, base, price, noise, options, progress)
+        if model.blocks is None and size > REFINING_ROWS:
+            part = np.sort(random_state.choice(size, REFINING_ROWS, replace=False))
+            smaller, base, price, _ = _refine(
+                model.on_rows(part), y[part], known[part], base, price, noise[part], options, progress
+            )
+            model = model.scaled(smaller.amplitude)
+        else:
+            model, base, price, noise = _refine(model, y, known, base, price, noise, options, progress)
         problem = _problem(model, y, known, base, options, price)
     tol = max(options.tol, LOW_RANK_TOL)
 

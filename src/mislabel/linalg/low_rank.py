@@ -7,6 +7,7 @@ caller, ``V`` stays where it is.
 from __future__ import annotations
 
 from copy import copy
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
@@ -91,6 +92,11 @@ class LowRankCovariance(Covariance):
         self._inverse_diagonal: FloatArray | None = None
         signal.meter.n_factorizations += 1
 
+    @cached_property
+    def _inverse_root(self) -> FloatArray:
+        inverse, _ = lapack.dtrtri(self._root, lower=1)
+        return np.asarray(inverse)
+
     def solve(self, rhs: FloatArray) -> FloatArray:
         """``(I - t D^-1 V B^-1 V') D^-1 rhs``."""
         rows, own = self._signal.rows, self._own if rhs.ndim == 1 else self._own[:, None]
@@ -111,7 +117,7 @@ class LowRankCovariance(Covariance):
     def inverse_diagonal(self) -> FloatArray:
         """``(1 - leverage) / d``."""
         if self._inverse_diagonal is None:
-            norms = self._signal.rows.joined(whitened_norms, (), (self._root,))
+            norms = self._signal.rows.joined(whitened_norms, (), (self._inverse_root,))
             leverage = self._amplitude * norms / self._own
             self._inverse_diagonal = np.maximum(1.0 - leverage, np.finfo(float).eps) / self._own
         return self._inverse_diagonal
@@ -123,7 +129,7 @@ class LowRankCovariance(Covariance):
 
     def explained_variance(self, rows: FloatArray) -> FloatArray:
         """The diagonal of :meth:`explained`."""
-        return self._amplitude * (squared_norms(rows) - whitened_norms(rows, self._root))
+        return self._amplitude * (squared_norms(rows) - whitened_norms(rows, self._inverse_root))
 
     def without_rows(self) -> LowRankCovariance:
         """The same without the factor: enough for what is said about new points."""

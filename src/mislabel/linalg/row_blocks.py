@@ -17,7 +17,7 @@ from scipy.linalg import blas
 from mislabel.linalg.contract import FloatArray, IntArray
 
 #: Rows worked on at a time.
-ROWS = 8192
+ROWS = 4096
 
 #: Work on one block: called with its rows, its parts of the vectors by row, and what all blocks share.
 RowWork = Callable[..., Any]
@@ -83,21 +83,22 @@ def squared_norms(rows: FloatArray) -> FloatArray:
 
 def weighted_gram(rows: FloatArray, variance: FloatArray) -> FloatArray:
     """The lower triangle of ``V' diag(1 / variance) V``."""
-    half = (rows / np.sqrt(variance)[:, None]).T
+    half = (rows * (1.0 / np.sqrt(variance))[:, None]).T
     return np.asarray(blas.dsyrk(1.0, half, lower=1))
 
 
 def projection(rows: FloatArray, values: FloatArray) -> FloatArray:
     """``V' x``."""
-    return np.asarray(rows.T @ values)
+    return np.asarray(blas.dgemv(1.0, rows.T, values) if values.ndim == 1 else rows.T @ values)
 
 
 def expansion(rows: FloatArray, coefficients: FloatArray) -> FloatArray:
     """``V c``."""
-    return np.asarray(rows @ coefficients)
+    single = coefficients.ndim == 1
+    return np.asarray(blas.dgemv(1.0, rows.T, coefficients, trans=1) if single else rows @ coefficients)
 
 
-def whitened_norms(rows: FloatArray, root: FloatArray) -> FloatArray:
-    """Squared norms of the rows of ``V L^-T``."""
-    half = blas.dtrsm(1.0, root, np.array(rows.T, order="F"), lower=1, overwrite_b=1)
+def whitened_norms(rows: FloatArray, inverse_root: FloatArray) -> FloatArray:
+    """Squared norms of the rows of ``V L^-T``, given ``L^-1``: a product runs at twice the speed of a triangular solve."""
+    half = blas.dtrmm(1.0, inverse_root, np.array(rows.T, order="F"), lower=1, overwrite_b=1)
     return np.asarray(np.einsum("ij,ij->j", half, half))

@@ -30,7 +30,7 @@ def example(error: float) -> tuple[np.ndarray, np.ndarray]:
     return points, labels
 
 
-def tested(error: float) -> SingleLabelTest:
+def judged(error: float) -> SingleLabelTest:
     """What the other twelve say."""
     points, labels = example(error)
     return single_label_test(KERNEL(points[:, None]), labels, QUESTIONED)
@@ -38,7 +38,7 @@ def tested(error: float) -> SingleLabelTest:
 
 def run_figure1(out: Path) -> dict[str, Any]:
     """Draw the three panels, and check what each is there to show."""
-    clean, wrong = tested(0.0), tested(ERROR)
+    clean, wrong = judged(0.0), judged(ERROR)
     claims = [
         claim("a clean label lies inside the leave-one-out band", abs(clean.error) < clean.expected_std),
         claim("a wrong label lies outside of it", abs(wrong.error) > wrong.expected_std),

@@ -25,8 +25,10 @@ from mislabel.evaluation import detection_report
 from mislabel.reproduce.results import claim, draw, write_result
 
 SEEDS = 50
-#: Random starts of the hyperparameters, the paper's "multiple runs from randomized initial guesses".
-N_RESTARTS = 4
+#: Settings chosen on seeds 1000 to 1019, not on those reported. Random starts of the hyperparameters are the paper's
+#: "multiple runs from randomized initial guesses"; the penalty is its own, with p = 1.
+N_RESTARTS = 12
+PENALTY = 0.3
 #: Results of GPflow's model, used where it is not installed.
 GPFLOW_FIGURES = "gpflow_figure2.json"
 
@@ -100,27 +102,31 @@ class Found:
     score: np.ndarray
 
 
-def _fit(sample: Sample, grid: np.ndarray, noise: str) -> Found:
+def _fitted(sample: Sample, **options: Any) -> LabelNoiseRegressor:
     kernel = ConstantKernel(1.0, (1e-2, 1e3)) * RBF(0.2, (0.03, 2.0))
-    model = LabelNoiseRegressor(kernel=kernel, noise=noise, n_restarts=N_RESTARTS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MislabelWarning)
-        model.fit(sample.points[:, None], sample.labels)
-    return Found(model.predict(grid[:, None]), np.abs(model.z_))
+        model = LabelNoiseRegressor(kernel=kernel, n_restarts=N_RESTARTS, **options)
+        return model.fit(sample.points[:, None], sample.labels)
 
 
 def proposed(sample: Sample, grid: np.ndarray) -> Found:
-    """A noise variance for every label."""
-    return _fit(sample, grid, "per-label")
+    """The paper's model: a noise variance for every label and no base noise, penalised a little."""
+    model = _fitted(sample, base_noise=0.0, penalty=PENALTY)
+    return Found(model.predict(grid[:, None]), np.abs(model.loo_error_))
 
 
 def uniform(sample: Sample, grid: np.ndarray) -> Found:
     """One noise variance for all."""
-    return _fit(sample, grid, "uniform")
+    model = _fitted(sample, noise="uniform")
+    return Found(model.predict(grid[:, None]), np.abs(model.z_))
 
 
 def run_figure2(out: Path, seeds: int = SEEDS) -> dict[str, Any]:
-    """RMSE of the curve and AUROC of the wrong labels, averaged over seeds, and one drawing of each example."""
+    """RMSE of the curve and AUROC of the wrong labels, averaged over seeds, and one drawing of each example.
+
+    Fewer seeds than the default are for trying it out: nothing is claimed from them.
+    """
     models = {"proposed": proposed, "uniform": uniform}
     means: dict[str, Any] = {}
     for example in EXAMPLES:
@@ -130,7 +136,7 @@ def run_figure2(out: Path, seeds: int = SEEDS) -> dict[str, Any]:
         for example in EXAMPLES:
             means[example.name]["heteroscedastic (GPflow)"] = other[example.name]
     claims = []
-    for name, rows in means.items():
+    for name, rows in means.items() if seeds >= SEEDS else ():
         ours, others = rows["proposed"], [row for key, row in rows.items() if key != "proposed"]
         claims.append(claim(f"{name}: lowest RMSE", all(ours["rmse"] < row["rmse"] for row in others)))
         claims.append(claim(f"{name}: highest AUC", all(ours["auroc"] > row["auroc"] for row in others)))

@@ -47,7 +47,11 @@ def heteroscedastic(sample: Sample, grid: np.ndarray) -> Found:
     @tf.function
     def step() -> None:
         natural.minimize(loss, [(model.q_mu, model.q_sqrt)])
-        adam.minimize(loss, model.trainable_variables)
+        with tf.GradientTape() as tape:
+            value = loss()
+        adam.apply_gradients(
+            zip(tape.gradient(value, model.trainable_variables), model.trainable_variables, strict=True)
+        )
 
     for _ in range(STEPS):
         step()

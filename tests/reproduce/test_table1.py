@@ -1,0 +1,90 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mislabel.cli import main
+from mislabel.reproduce.molecule_sets import SETS
+from mislabel.reproduce.table1 import Cell, _best_uniform, cells_of, run_table1
+from mislabel.reproduce.table1_report import collect, paper_rows, tally, write_table
+
+COMMITTED = Path(__file__).parents[2] / "results" / "table1-small"
+#: Small cells that were committed, by mode: recomputed from scratch below.
+SMALL = [Cell(0, "qm7-energy", 30, 50, mode) for mode in ("plain", "basic", "full")]
+LIMIT = 500
+
+
+def test_the_papers_table_is_complete():
+    rows = paper_rows()
+    assert len(rows) == 80
+    assert rows["qm7-energy", 10, 10]["auc"] == 0.952
+    assert rows["qm9-gap", 90, 200] == {
+        "r2": 0.78,
+        "auc": 0.773,
+        "precision_at_70": 0.975,
+        "precision_at_95": 0.913,
+        "plain": 1.16,
+        "basic": 0.53,
+        "full": 0.59,
+        "pristine": 0.30,
+    }
+
+
+def test_cells_come_fold_by_fold():
+    cells = cells_of()
+    assert len(cells) == 5 * 4 * (20 * 3 + 2)
+    assert len(set(cells)) == len(cells)
+    assert {cell.set for cell in cells[: len(cells) // 5]} == set(SETS)
+    assert {cell.fold for cell in cells[: len(cells) // 5]} == {0}
+
+
+def test_uniform_noise_is_the_best_on_its_line(rng):
+    values = rng.uniform(0, 2, 50)
+    squares = (values + 0.3) * rng.standard_normal(50) ** 2
+
+    def objective(noise):
+        total = values + noise
+        return 50 * np.log(np.mean(squares / total)) + np.log(total).sum()
+
+    best = _best_uniform(values, squares)
+    assert all(objective(best) <= objective(other) + 1e-5 for other in np.geomspace(1e-9, 10, 400))
+
+
+def test_three_small_cells_from_scratch(shared_data, tmp_path):
+    assert run_table1(shared_data, tmp_path, tmp_path / "out", SMALL, LIMIT) == 3
+    for cell in SMALL:
+        new, old = (json.loads(cell.path(folder).read_text()) for folder in (tmp_path / "out", COMMITTED))
+        assert new["molecules"] == old["molecules"] == LIMIT
+        assert new["mae"] == pytest.approx(old["mae"], rel=1e-3)
+    assert new["r2"] == pytest.approx(old["r2"], abs=1e-3)
+    for score in ("noise_variance", "z", "loo_error"):
+        assert new[score]["auroc"] == pytest.approx(old[score]["auroc"], abs=2e-3)
+    # What is there is not computed again, and one missing cell is.
+    SMALL[0].path(tmp_path / "out").unlink()
+    assert run_table1(shared_data, tmp_path, tmp_path / "out", SMALL, LIMIT) == 1
+    assert run_table1(shared_data, tmp_path, tmp_path / "out", SMALL, LIMIT) == 0
+    rows = collect(tmp_path / "out")
+    assert [(row.set, row.rate, row.level, row.folds) for row in rows] == [("qm7-energy", 30, 50, 1)]
+    text = write_table(tmp_path / "out", rows).read_text()
+    assert f"{rows[0].ours['full']:.2f} / 1.24" in text
+    assert tally(rows)["rows"] == 1
+
+
+def test_wrong_choices_are_refused(tmp_path, capsys):
+    assert main(["reproduce", "table1", "--rates", "15", "--out", str(tmp_path)]) == 2
+    assert "'15'" in capsys.readouterr().err
+    assert main(["reproduce", "table1", "--data", str(tmp_path), "--out", str(tmp_path), "--quiet"]) == 2
+    assert "contains none of the files of QM7" in capsys.readouterr().err
+
+
+def test_every_committed_cell_says_what_made_it():
+    files = sorted(COMMITTED.with_name("table1").glob("*/*/*.json"))
+    assert files
+    for file in files:
+        stored = json.loads(file.read_text())
+        cell = Cell(*(stored[name] for name in ("fold", "set", "rate", "level", "mode")))
+        assert cell.path(COMMITTED.with_name("table1")) == file
+        assert cell.seed == stored["seed"]
+        assert "commit" in stored["made_by"]
+        assert np.isfinite(stored["mae"])
