@@ -72,7 +72,9 @@ def test_missing_labels_and_known_errors(data, small_steps):
 def test_plans():
     assert plan_rank(None, 10**6) is None
     assert plan_rank("auto", 5000) is None
-    assert plan_rank("auto", 20_000) == RankPlan(500, 1000)
+    assert plan_rank("auto", 20_000) == RankPlan(1581, 1000, True)
+    assert plan_rank("auto", 6_000) == RankPlan(2000, 1000, True)
+    assert plan_rank("auto", 10**6, available=1e12) == RankPlan(500, 0, True)
     assert plan_rank(64, 150_000) == RankPlan(64, 250)
     assert plan_rank(300, 200) == RankPlan(200, 200)
     for wrong in (0, -3, 2.5, "low", True):

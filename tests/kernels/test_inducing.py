@@ -46,6 +46,12 @@ def test_duplicates_and_low_rank_kernels_end_early(kernel):
     assert found.captured == pytest.approx(1.0, abs=1e-8)
 
 
+def test_it_stops_where_little_is_left(points, kernel):
+    found = pivoted_factor(kernel, points, 300, np.random.RandomState(0), enough=0.01)
+    assert 10 < found.factor.shape[1] < 300
+    assert found.rest.mean() <= 0.01
+
+
 def test_lists_of_objects_work(points, kernel):
     class OnLists:
         def diag(self, X):

@@ -34,7 +34,11 @@ EXACT_UP_TO = 5000
 TUNING_ROWS = 4000
 TUNING_ROWS_PER_COLUMN = 10
 LEAST_TUNING_ROWS = 500
-AUTO_RANK = 500
+#: rank="auto" takes as many columns as cost this many operations per pass (n m^2), within limits; fewer where what is left
+#: of the kernel is already this fraction of the base noise.
+AUTO_OPERATIONS = 5e10
+AUTO_RANKS = (500, 2000)
+LEFT_OVER = 1e-3
 #: Rows from which the kernel of a low-rank fit starts.
 START_ROWS = 10_000
 #: Blocks of the rest by number of labels: exact similarities among so many neighbours each.
@@ -53,10 +57,14 @@ LOW_RANK_TOL = 1e-4
 
 @dataclass(frozen=True)
 class RankPlan:
-    """How much of the kernel is kept: ``rank`` columns, and exact blocks of ``block_size`` similar points (0: none)."""
+    """How much of the kernel is kept: ``rank`` columns, and exact blocks of ``block_size`` similar points (0: none).
+
+    at_most : whether fewer columns will do where they leave next to nothing.
+    """
 
     rank: int
     block_size: int
+    at_most: bool = False
 
     def memory(self, size: int) -> float:
         """Bytes held at the peak: the factor, a working copy of it, the blocks and their factors."""
@@ -73,7 +81,8 @@ def plan_rank(rank: Any, size: int, available: float | None = None) -> RankPlan 
     if rank != AUTO and (isinstance(rank, bool | str) or rank != int(rank) or rank < 1):
         raise InvalidParameterError(f"rank must be None, 'auto' or a whole number >= 1, got {rank!r}.")
     block = next((block for limit, block in BLOCK_SIZES if size <= limit), 0)
-    plan = RankPlan(min(AUTO_RANK if rank == AUTO else int(rank), size), min(block, size))
+    columns = int(np.clip(np.sqrt(AUTO_OPERATIONS / size), *AUTO_RANKS)) if rank == AUTO else int(rank)
+    plan = RankPlan(min(columns, size), min(block, size), rank == AUTO)
     available = free_memory() if available is None else available
     if available is None or plan.memory(size) <= available:
         return plan
@@ -81,7 +90,7 @@ def plan_rank(rank: Any, size: int, available: float | None = None) -> RankPlan 
         return replace(plan, block_size=0)
     fits = int((available / (8.0 * size) - 40.0) / 2.0)
     if rank == AUTO and fits >= 32:
-        return RankPlan(fits, 0)
+        return RankPlan(fits, 0, True)
     advice = f"rank={fits} would fit" if fits >= 1 else "no rank would fit: take fewer labels"
     raise MemoryBudgetError(
         f"a fit of rank {plan.rank} to {size} labels needs about {replace(plan, block_size=0).memory(size) / 1e9:.1f} GB, but "
@@ -93,7 +102,7 @@ def plan_on_workers(rank: Any, size: int) -> RankPlan:
     """The plan for rows that are kept elsewhere: never exact, and without blocks, which would move rows."""
     plan = plan_rank(AUTO if rank is None else rank, max(size, EXACT_UP_TO + 1), available=np.inf)
     assert plan is not None
-    return RankPlan(min(plan.rank, size), 0)
+    return replace(plan, rank=min(plan.rank, size), block_size=0)
 
 
 def spread_rows(size: int) -> IntArray:
@@ -226,7 +235,7 @@ def fit_low_rank(
         base = START_BASE * robust_variance(labels)
     progress("columns of the kernel", 0.42)
     meter = CostMeter(size)
-    model = _low_rank_model(tuned, kernel.points, plan, random_state, meter)
+    model = _low_rank_model(tuned, kernel.points, plan, LEFT_OVER * base if plan.at_most else 0.0, random_state, meter)
     order = model.order
     y, known = labels[order], known_noise[order]
     learn_base = options.base is None
@@ -270,9 +279,9 @@ def fit_low_rank(
 
 
 def _low_rank_model(
-    kernel: Any, points: Any, plan: RankPlan, random_state: np.random.RandomState, meter: CostMeter
+    kernel: Any, points: Any, plan: RankPlan, enough: float, random_state: np.random.RandomState, meter: CostMeter
 ) -> LowRankModel:
-    factor = pivoted_factor(kernel, points, plan.rank, random_state)
+    factor = pivoted_factor(kernel, points, plan.rank, random_state, enough)
     if not plan.block_size:
         order = np.arange(len(points), dtype=np.intp)
         return LowRankModel(kernel, factor, order, LowRankSignal(factor.factor, factor.rest, meter))

@@ -117,10 +117,13 @@ class LocalFactor:
         return self._factor[:, : self._done]
 
 
-def pivoted_factor(kernel: Any, points: Any, rank: int, random_state: np.random.RandomState) -> PivotedFactor:
+def pivoted_factor(
+    kernel: Any, points: Any, rank: int, random_state: np.random.RandomState, enough: float = 0.0
+) -> PivotedFactor:
     """Randomly pivoted Cholesky: pivots are drawn with the chance of what they leave unexplained.
 
-    Fewer than ``rank`` columns come back where the kernel has no more to give. Points that are kept elsewhere bring
+    Fewer than ``rank`` columns come back where the kernel has no more to give, or leaves no more than ``enough`` variance on
+    average. Points that are kept elsewhere bring
     their own ``factor_builder``.
     """
     make: Callable[..., FactorBuilder] | None = getattr(points, "factor_builder", None)
@@ -129,7 +132,7 @@ def pivoted_factor(kernel: Any, points: Any, rank: int, random_state: np.random.
     remaining = diagonal.copy()
     pivots: list[int] = []
     roots: list[FloatArray] = []
-    while len(pivots) < rank:
+    while len(pivots) < rank and (not pivots or float(remaining.mean()) > enough):
         open_points = remaining > LEAST_REMAINING * diagonal
         open_points[pivots] = False
         count = min(PIVOTS_AT_ONCE, rank - len(pivots), int(np.count_nonzero(open_points)))
