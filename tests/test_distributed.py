@@ -134,6 +134,8 @@ def test_what_cannot_be_done_is_said(client, data):
         LabelNoiseRegressor(rank=10).fit(da.where(lazy > 0.99, np.nan, lazy), labels, client=client)
     with pytest.raises(InvalidParameterError, match="all their labels"):
         LabelNoiseRegressor(rank=10, missing="predict").fit(lazy, np.where(labels > 20, np.nan, labels), client=client)
+    with pytest.raises(InvalidParameterError, match="needs features in this process"):
+        LabelNoiseRegressor(rank=10, inducing="kmeans").fit(lazy, labels, client=client)
     points = DistributedPoints.of(lazy, client)
     with pytest.raises(MemoryBudgetError, match=r"on the workers, which offer 1\.4 GB; rank=\d+ would fit"):
         points.check_memory(10**6)

@@ -93,6 +93,30 @@ def test_memory_is_asked_for_first(monkeypatch):
         plan_rank(500, 100_000_000)
 
 
+@pytest.mark.parametrize("options", [{"storage": "single"}, {"storage": "file"}, {"inducing": "kmeans"}])
+def test_other_ways_to_make_and_keep_the_columns(data, small_steps, monkeypatch, options):
+    features, labels, wrong, clean = data
+    monkeypatch.setattr(low_rank_fit, "BLOCK_SIZES", ())
+    plain = LabelNoiseRegressor(rank=120).fit(features, labels)
+    other = LabelNoiseRegressor(rank=120, **options).fit(features, labels)
+    assert 80 < other.rank_ <= 120  # single precision cannot tell the last pivots from earlier ones
+    assert other.residual_ <= 1e-4
+    ranks = [detection_report(wrong, np.abs(model.z_)).auroc for model in (plain, other)]
+    assert ranks[1] > ranks[0] - 0.01
+    if "storage" in options:
+        np.testing.assert_allclose(other.loo_mean_, plain.loo_mean_, atol=0.1 * np.std(clean))
+        assert other._low_rank.model.factor.factor.dtype == np.float32
+
+
+def test_unknown_ways_are_refused(data):
+    features, labels, _, _ = data
+    with pytest.raises(InvalidParameterError, match="kmeans"):
+        LabelNoiseRegressor(rank=50, inducing="grid").fit(features, labels)
+    with pytest.raises(InvalidParameterError, match="single"):
+        LabelNoiseRegressor(rank=50, storage="tape").fit(features, labels)
+    assert plan_rank(500, 10**6, available=1e9, storage="file").rank == 500
+
+
 def test_uniform_noise_is_refused(data):
     features, labels, _, _ = data
     with pytest.raises(InvalidParameterError, match="need noise='per-label'"):

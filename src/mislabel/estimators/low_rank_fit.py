@@ -9,10 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWarning
+from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWarning, unknown_name
 from mislabel.estimators.fitting import FitOptions, Fitted, fit_noise_model, warn_of_solution
 from mislabel.estimators.validation import free_memory
-from mislabel.kernels.inducing import Blocks, PivotedFactor, pivoted_factor, rest_by_block, similar_blocks
+from mislabel.kernels.inducing import (
+    STORAGES,
+    Blocks,
+    PivotedFactor,
+    centred_factor,
+    pivoted_factor,
+    rest_by_block,
+    similar_blocks,
+)
 from mislabel.kernels.on_data import KernelOnData, take, take_points
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
@@ -28,6 +36,8 @@ from mislabel.noise.solvers.simultaneous import solve_simultaneous, targets
 from mislabel.progress import Progress
 
 AUTO = "auto"
+#: Where the columns of a low-rank factor come from.
+INDUCING = ("pivoted", "kmeans")
 #: Up to this many labels the exact fit takes minutes, and rank="auto" makes it.
 EXACT_UP_TO = 5000
 #: Labels from which hyperparameters are tuned exactly: at most so many, and so many per column of the factor.
@@ -60,47 +70,59 @@ class RankPlan:
     """How much of the kernel is kept: ``rank`` columns, and exact blocks of ``block_size`` similar points (0: none).
 
     at_most : whether fewer columns will do where they leave next to nothing.
+    inducing, storage : where columns come from, and how they are kept.
     """
 
     rank: int
     block_size: int
     at_most: bool = False
+    inducing: str = "pivoted"
+    storage: str = "double"
 
     def memory(self, size: int) -> float:
         """Bytes held at the peak: the factor, a working copy of it, the blocks and their factors."""
-        return 8.0 * size * (2.0 * self.rank + 2.0 * self.block_size + 40.0)
+        kept = {"double": 2.0, "single": 1.0, "file": 0.0}[self.storage]
+        return 8.0 * size * (kept * self.rank + 2.0 * self.block_size + 40.0)
 
 
-def plan_rank(rank: Any, size: int, available: float | None = None) -> RankPlan | None:
+def plan_rank(
+    rank: Any, size: int, available: float | None = None, inducing: str = "pivoted", storage: str = "double"
+) -> RankPlan | None:
     """The plan for ``rank=None`` (exact: no plan), a number, or "auto"; refuses what does not fit into memory.
 
     available : bytes to plan with; default: what is free.
     """
+    for name, value, known in (("inducing", inducing, INDUCING), ("storage", storage, STORAGES)):
+        if value not in known:
+            raise unknown_name(name, value, list(known))
     if rank is None or (rank == AUTO and size <= EXACT_UP_TO):
         return None
     if rank != AUTO and (isinstance(rank, bool | str) or rank != int(rank) or rank < 1):
         raise InvalidParameterError(f"rank must be None, 'auto' or a whole number >= 1, got {rank!r}.")
     block = next((block for limit, block in BLOCK_SIZES if size <= limit), 0)
     columns = int(np.clip(np.sqrt(AUTO_OPERATIONS / size), *AUTO_RANKS)) if rank == AUTO else int(rank)
-    plan = RankPlan(min(columns, size), min(block, size), rank == AUTO)
+    if storage != "double":
+        block = 0
+    plan = RankPlan(min(columns, size), min(block, size), rank == AUTO, inducing, storage)
     available = free_memory() if available is None else available
     if available is None or plan.memory(size) <= available:
         return plan
     if plan.block_size and replace(plan, block_size=0).memory(size) <= available:
         return replace(plan, block_size=0)
-    fits = int((available / (8.0 * size) - 40.0) / 2.0)
+    one = replace(plan, rank=1, block_size=0).memory(size) - replace(plan, rank=0, block_size=0).memory(size)
+    fits = int((available - replace(plan, rank=0, block_size=0).memory(size)) / one) if one else 0
     if rank == AUTO and fits >= 32:
-        return RankPlan(fits, 0, True)
-    advice = f"rank={fits} would fit" if fits >= 1 else "no rank would fit: take fewer labels"
+        return replace(plan, rank=fits, block_size=0)
+    advice = f"rank={fits} would fit, or storage='file'" if fits >= 1 else "no rank would fit: take fewer labels"
     raise MemoryBudgetError(
         f"a fit of rank {plan.rank} to {size} labels needs about {replace(plan, block_size=0).memory(size) / 1e9:.1f} GB, but "
         f"{available / 1e9:.1f} GB are free; {advice}."
     )
 
 
-def plan_on_workers(rank: Any, size: int) -> RankPlan:
+def plan_on_workers(rank: Any, size: int, inducing: str) -> RankPlan:
     """The plan for rows that are kept elsewhere: never exact, and without blocks, which would move rows."""
-    plan = plan_rank(AUTO if rank is None else rank, max(size, EXACT_UP_TO + 1), available=np.inf)
+    plan = plan_rank(AUTO if rank is None else rank, max(size, EXACT_UP_TO + 1), np.inf, inducing)
     assert plan is not None
     return replace(plan, rank=min(plan.rank, size), block_size=0)
 
@@ -281,7 +303,10 @@ def fit_low_rank(
 def _low_rank_model(
     kernel: Any, points: Any, plan: RankPlan, enough: float, random_state: np.random.RandomState, meter: CostMeter
 ) -> LowRankModel:
-    factor = pivoted_factor(kernel, points, plan.rank, random_state, enough)
+    if plan.inducing == "kmeans":
+        factor = centred_factor(kernel, points, plan.rank, random_state, plan.storage)
+    else:
+        factor = pivoted_factor(kernel, points, plan.rank, random_state, enough, plan.storage)
     if not plan.block_size:
         order = np.arange(len(points), dtype=np.intp)
         return LowRankModel(kernel, factor, order, LowRankSignal(factor.factor, factor.rest, meter))

@@ -86,7 +86,13 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         Further starts for the hyperparameters, drawn from ``random_state``.
     rank : None, int or "auto"
         None fits exactly, at a cost of n^3. A number is the rank of a low-rank fit (hyperparameters from a subset, similarities
-        among near neighbours exact where memory allows). "auto" is exact up to 5,000 labels and low-rank beyond.
+        among near neighbours exact where memory allows). "auto" is exact up to 5,000 labels and low-rank beyond, with
+        as many columns as cost little and leave little of the kernel.
+    inducing : {"pivoted", "kmeans"}
+        Where the columns of a low-rank fit come from: points drawn one after the other by what the earlier ones leave
+        unexplained (any kernel), or the centres of clusters (features only).
+    storage : {"double", "single", "file"}
+        How they are kept; "file" is single precision in a temporary file. Without "double" there are no exact blocks.
     tol : float
         Residual of the optimality conditions at which the noise solver stops.
     max_iter : int or None
@@ -133,6 +139,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         tune: str = "bilevel",
         n_restarts: int = 0,
         rank: int | str | None = None,
+        inducing: str = "pivoted",
+        storage: str = "double",
         tol: float = 1e-6,
         max_iter: int | None = None,
         missing: str = "raise",
@@ -151,6 +159,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.tune = tune
         self.n_restarts = n_restarts
         self.rank = rank
+        self.inducing = inducing
+        self.storage = storage
         self.tol = tol
         self.max_iter = max_iter
         self.missing = missing
@@ -332,10 +342,10 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         if _is_elsewhere(points):
             if present < labels.size:
                 raise InvalidParameterError("rows on a cluster need all their labels: drop those without one first.")
-            plan = plan_on_workers(self.rank, present)
+            plan = plan_on_workers(self.rank, present, self.inducing)
             points.check_memory(plan.rank)
             return plan
-        plan = plan_rank(self.rank, present)
+        plan = plan_rank(self.rank, present, inducing=self.inducing, storage=self.storage)
         if plan is None:
             check_memory(labels.size)
         return plan

@@ -5,19 +5,26 @@ Both need only columns of the kernel matrix, so they work for every kernel, grap
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from sklearn.cluster import MiniBatchKMeans
 
+from mislabel.errors import InvalidParameterError, unknown_name
 from mislabel.kernels.on_data import take_points
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.row_blocks import FactorRows, squared_norms
 
 #: Pivots drawn at a time, and rows of the kernel evaluated at a time.
 PIVOTS_AT_ONCE = 64
+#: Rows that k-means looks at.
+CLUSTERED_ROWS = 100_000
+#: How a factor may be kept.
+STORAGES = ("double", "single", "file")
 ROWS = 16384
 #: Pivots whose remaining variance is below this fraction of their own are copies of earlier ones.
 LEAST_REMAINING = 1e-9
@@ -78,13 +85,25 @@ def new_columns(
     return np.asarray(solve_triangular(root, block.T, lower=True, overwrite_b=True).T)
 
 
+def new_storage(shape: tuple[int, int], storage: str) -> np.ndarray:
+    """Room for a factor: doubles or single precision in memory, or single precision in a file that goes when it is let go."""
+    if storage not in STORAGES:
+        raise unknown_name("storage", storage, STORAGES)
+    if storage != "file":
+        return np.zeros(shape, dtype=np.float64 if storage == "double" else np.float32)
+    with tempfile.NamedTemporaryFile(prefix="mislabel-", suffix=".factor") as file:
+        # The mapping keeps the file alive; its name is gone at once, so that nothing is left behind by a crash.
+        file.truncate(4 * shape[0] * shape[1])
+        return np.memmap(file, dtype=np.float32, mode="r+", shape=shape)
+
+
 class LocalFactor:
     """A factor that grows in an array of this process."""
 
-    def __init__(self, kernel: Any, points: Any, rank: int, dtype: Any = np.float64) -> None:
+    def __init__(self, kernel: Any, points: Any, rank: int, storage: str = "double") -> None:
         self.size = len(points)
         self._kernel, self._points = kernel, points
-        self._factor = np.zeros((self.size, rank), dtype=dtype)
+        self._factor = new_storage((self.size, rank), storage)
         self._done = 0
 
     def diagonal(self) -> FloatArray:
@@ -118,7 +137,12 @@ class LocalFactor:
 
 
 def pivoted_factor(
-    kernel: Any, points: Any, rank: int, random_state: np.random.RandomState, enough: float = 0.0
+    kernel: Any,
+    points: Any,
+    rank: int,
+    random_state: np.random.RandomState,
+    enough: float = 0.0,
+    storage: str = "double",
 ) -> PivotedFactor:
     """Randomly pivoted Cholesky: pivots are drawn with the chance of what they leave unexplained.
 
@@ -127,7 +151,7 @@ def pivoted_factor(
     their own ``factor_builder``.
     """
     make: Callable[..., FactorBuilder] | None = getattr(points, "factor_builder", None)
-    builder = LocalFactor(kernel, points, rank) if make is None else make(kernel)
+    builder = LocalFactor(kernel, points, rank, storage) if make is None else make(kernel)
     diagonal = builder.diagonal()
     remaining = diagonal.copy()
     pivots: list[int] = []
@@ -157,6 +181,36 @@ def pivoted_factor(
         root[rows.shape[1] - len(rows) : rows.shape[1], : rows.shape[1]] = rows
     explained = 1.0 - float(remaining.sum() / diagonal.sum())
     return PivotedFactor(builder.finish(), remaining, index, builder.points(index), root, explained)
+
+
+def centred_factor(
+    kernel: Any, points: Any, rank: int, random_state: np.random.RandomState, storage: str = "double"
+) -> PivotedFactor:
+    """A factor from the centres of k-means clusters instead of from pivots; for rows of numbers in this process.
+
+    Features are clustered in units of their own spread.
+    """
+    if not isinstance(points, np.ndarray):
+        raise InvalidParameterError(
+            "inducing='kmeans' needs features in this process; use 'pivoted' for anything else."
+        )
+    spread = points.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    some = (
+        points
+        if len(points) <= CLUSTERED_ROWS
+        else points[random_state.choice(len(points), CLUSTERED_ROWS, replace=False)]
+    )
+    clusters = MiniBatchKMeans(min(rank, len(some)), batch_size=4096, n_init=1, random_state=random_state)
+    centres = np.unique(clusters.fit(some / spread).cluster_centers_, axis=0) * spread
+    builder = LocalFactor(kernel, points, len(centres), storage)
+    diagonal = builder.diagonal()
+    corner = np.asarray(kernel(centres), dtype=float)
+    kept = _independent(corner, np.asarray(kernel.diag(centres)))
+    centres, root = centres[kept], np.linalg.cholesky(corner[np.ix_(kept, kept)])
+    rest = np.maximum(diagonal - builder.extend(centres, np.zeros((len(kept), 0)), root), 0.0)
+    captured = 1.0 - float(rest.sum() / diagonal.sum())
+    return PivotedFactor(builder.finish(), rest, np.zeros(0, dtype=np.intp), centres, root, captured)
 
 
 def _independent(corner: FloatArray, scale: FloatArray) -> IntArray:
