@@ -11,11 +11,10 @@ from sklearn.gaussian_process.kernels import RBF
 from mislabel.noise.single_label import SingleLabelTest, single_label_test
 from mislabel.reproduce.results import claim, draw, write_result
 
-KERNEL = RBF(0.25)
+KERNEL = RBF(0.12)
 #: Error added to the label in question, in the middle and right panels.
 ERROR = 0.9
 QUESTIONED = 6
-_GRID = np.linspace(0.0, 1.0, 201)
 
 
 def example(error: float) -> tuple[np.ndarray, np.ndarray]:
@@ -58,13 +57,18 @@ def _panels(axes: Any, clean: SingleLabelTest, wrong: SingleLabelTest) -> None:
         ("wrong label: outside", ERROR, wrong.expected_std),
         ("its variance widens the band", ERROR, wrong.widened_std),
     ]
-    for ax, (title, error, band) in zip(axes, stories, strict=True):
+    for ax, (title, error, widened) in zip(axes, stories, strict=True):
         points, labels = example(error)
         others = np.delete(np.arange(13), QUESTIONED)
-        weights = np.linalg.solve(KERNEL(points[others, None]) + 1e-8 * np.eye(12), labels[others])
-        curve = KERNEL(_GRID[:, None], points[others, None]) @ weights
-        ax.plot(_GRID, curve, color="#52606d", lw=1)
-        ax.errorbar(points[QUESTIONED], labels[QUESTIONED] - (clean if error == 0.0 else wrong).error, yerr=band)
+        grid = np.linspace(points.min(), points.max(), 301)
+        matrix = KERNEL(points[others, None]) + 1e-8 * np.eye(12)
+        cross = KERNEL(grid[:, None], points[others, None])
+        curve = cross @ np.linalg.solve(matrix, labels[others])
+        band = np.sqrt(np.maximum(1.0 - np.einsum("ij,ji->i", cross, np.linalg.solve(matrix, cross.T)), 0.0))
+        ax.fill_between(grid, curve - band, curve + band, color="#cfe0f0", lw=0, label="leave-one-out band")
+        ax.plot(grid, curve, color="#52606d", lw=1)
+        expected = (clean if error == 0.0 else wrong).expected
+        ax.errorbar(points[QUESTIONED], expected, yerr=widened, color="#0b62a8", capsize=5, lw=1.5)
         ax.plot(points[others], labels[others], "o", color="#0b62a8", ms=4)
         ax.plot(points[QUESTIONED], labels[QUESTIONED], "D", color="#b93a0b", ms=6)
         ax.set_title(title)
