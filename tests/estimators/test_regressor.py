@@ -302,13 +302,18 @@ def test_interrupting_a_fit_leaves_the_estimator_as_it_was(friedman):
         time.sleep(0.7)
         signal.raise_signal(signal.SIGINT)
 
+    # A process started in the background may have been told to ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        while True:  # on a very fast machine one fit may end before the signal
-            model = LabelNoiseRegressor()
-            model.fit(features, labels)
-    thread.join()
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            while True:  # on a very fast machine one fit may end before the signal
+                model = LabelNoiseRegressor()
+                model.fit(features, labels)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not [name for name in vars(model) if name.endswith("_") and name != "n_features_in_"]
     model.fit(features[:50], labels[:50])
 
