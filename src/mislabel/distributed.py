@@ -2,7 +2,7 @@
 
 Rows of features stay on the workers, and so does the factor of the low-rank covariance: each iteration sends vectors
 of one number per label and returns one m x m sum. Every block can be recomputed from what the scheduler knows, so that
-a worker that dies costs only its blocks. Nothing here starts or stops a scheduler.
+a worker that dies costs only its blocks. The only scheduler started here is the local one that the command line may ask for.
 """
 
 from __future__ import annotations

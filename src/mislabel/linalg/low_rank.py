@@ -74,8 +74,28 @@ class LowRankSignal(SignalCovariance):
         return LowRankCovariance(self, noise)
 
 
-class LowRankCovariance(Covariance):
+class ReducedCovariance(Covariance):
+    """What low-rank covariances have in common: their n x n forms, for tests and small problems."""
+
+    _signal: SignalCovariance
+    _noise: FloatArray
+
+    def inverse(self) -> FloatArray:
+        """All of ``C``: n x n, for tests and small problems."""
+        found = self.solve(np.eye(self.size))
+        return np.asfortranarray(0.5 * (found + found.T))
+
+    def to_dense(self) -> FloatArray:
+        """``K + diag(noise)`` as n x n."""
+        dense = self._signal.submatrix(np.arange(self.size))
+        dense[np.diag_indices_from(dense)] += self._noise
+        return np.asarray(dense)
+
+
+class LowRankCovariance(ReducedCovariance):
     """``t V V' + diag(d)`` with ``d = t rest + noise``, by the matrix inversion lemma: ``B = I + t V' diag(1/d) V``."""
+
+    _signal: LowRankSignal
 
     def __init__(self, signal: LowRankSignal, noise: FloatArray) -> None:
         self.size = signal.size
@@ -136,17 +156,6 @@ class LowRankCovariance(Covariance):
         light = copy(self)
         light._signal = LowRankSignal(np.zeros((0, self._signal.rank)), np.zeros(0), amplitude=self._amplitude)
         return light
-
-    def inverse(self) -> FloatArray:
-        """All of ``C``: n x n, for tests and small problems."""
-        found = self.solve(np.eye(self.size))
-        return np.asfortranarray(0.5 * (found + found.T))
-
-    def to_dense(self) -> FloatArray:
-        """``K + diag(noise)`` as n x n."""
-        dense = self._signal.submatrix(np.arange(self.size))
-        dense[np.diag_indices_from(dense)] += self._noise
-        return np.asarray(dense)
 
 
 def not_definite(row: int) -> KernelMatrixError:

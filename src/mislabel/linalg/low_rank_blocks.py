@@ -12,9 +12,9 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from mislabel.errors import KernelMatrixError
-from mislabel.linalg.contract import Covariance, FloatArray, IntArray, SignalCovariance
+from mislabel.linalg.contract import FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.cost import CostMeter
-from mislabel.linalg.low_rank import not_definite
+from mislabel.linalg.low_rank import ReducedCovariance, not_definite
 
 
 class BlockLowRankSignal(SignalCovariance):
@@ -82,8 +82,10 @@ class BlockLowRankSignal(SignalCovariance):
         return BlockLowRankCovariance(self, noise)
 
 
-class BlockLowRankCovariance(Covariance):
+class BlockLowRankCovariance(ReducedCovariance):
     """``V V' + D`` with ``D = R + diag(noise)``, by the matrix inversion lemma: ``B = I + V' D^-1 V``."""
+
+    _signal: BlockLowRankSignal
 
     def __init__(self, signal: BlockLowRankSignal, noise: FloatArray) -> None:
         self.size = signal.size
@@ -144,14 +146,3 @@ class BlockLowRankCovariance(Covariance):
                 found[part] = np.einsum("ij,ij->j", inverse, inverse) - np.einsum("ij,ij->j", half, half)
             self._inverse_diagonal = found
         return self._inverse_diagonal
-
-    def inverse(self) -> FloatArray:
-        """All of ``C``: n x n, for tests and small problems."""
-        found = self.solve(np.eye(self.size))
-        return np.asfortranarray(0.5 * (found + found.T))
-
-    def to_dense(self) -> FloatArray:
-        """``K + diag(noise)`` as n x n."""
-        dense = self._signal.submatrix(np.arange(self.size))
-        dense[np.diag_indices_from(dense)] += self._noise
-        return np.asarray(dense)
