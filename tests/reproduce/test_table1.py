@@ -71,6 +71,10 @@ def test_three_small_cells_from_scratch(shared_data, tmp_path):
     assert tally(rows)["rows"] == 1
 
 
+def test_a_table_without_rows_is_still_written(tmp_path):
+    assert "0 rows" in write_table(tmp_path, collect(tmp_path)).read_text()
+
+
 def test_wrong_choices_are_refused(tmp_path, capsys):
     assert main(["reproduce", "table1", "--rates", "15", "--out", str(tmp_path)]) == 2
     assert "'15'" in capsys.readouterr().err

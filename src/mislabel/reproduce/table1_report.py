@@ -99,10 +99,10 @@ def write_table(out: Path, rows: list[Row]) -> Path:
     """The table as Markdown and as CSV; returns the path of the first."""
     target = out / "table1.md"
     target.write_text("\n".join(_markdown(rows)) + "\n")
-    names = list(rows[0].ours) if rows else []
+    names, theirs = (list(rows[0].ours), list(rows[0].paper)) if rows else ([], [])
     with (out / "table1.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["set", "rate", "level", "folds", *names, *(f"paper_{name}" for name in rows[0].paper)])
+        writer.writerow(["set", "rate", "level", "folds", *names, *(f"paper_{name}" for name in theirs)])
         for row in rows:
             ours = [f"{row.ours[name]:.5g}" for name in names]
             writer.writerow([row.set, row.rate, row.level, row.folds, *ours, *row.paper.values()])
