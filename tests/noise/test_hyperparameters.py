@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from mislabel.errors import InvalidParameterError
 from mislabel.kernels import TableKernel
+from mislabel.kernels.adapters import PrecomputedKernel
 from mislabel.kernels.on_data import KernelOnData
 from mislabel.linalg import CostMeter
-from mislabel.noise.hyperparameters import STRATEGIES, TuningTask, tune
+from mislabel.noise.hyperparameters import STRATEGIES, TuningTask, _Search, tune
 from mislabel.noise.marginal import MarginalObjective
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.pricing import fit_scale_mixture, fit_two_groups
@@ -152,3 +154,95 @@ class TestTwoGroups:
         assert found.evidence > 9.2
         assert found.wide_fraction == pytest.approx(0.7, abs=0.1)
         assert fit_scale_mixture(np.zeros(5)).evidence == 0.0
+
+
+def scaled_task(friedman, size=80, rate=0.25, seed=0, penalty=None):
+    features, labels, wrong, _ = friedman(size, rate, 1.0, seed)
+    labels = (labels - np.median(labels)) / labels.std()
+    squared = ((features[:, None, :5] - features[None, :, :5]) ** 2).sum(axis=2)
+    kernel = PrecomputedKernel(amplitude=1.5, amplitude_bounds=(1e-3, 1e3))
+    task = TuningTask(
+        KernelOnData(kernel, np.exp(-squared)),
+        labels,
+        np.zeros(size),
+        None,
+        True,
+        penalty or Penalty(),
+        1.0,
+        CostMeter(size),
+    )
+    return task, wrong
+
+
+@pytest.mark.parametrize("penalty", [Penalty(), Penalty(0.5, 2.0)])
+def test_curvature_equals_finite_differences_with_the_noise_following(friedman, penalty):
+    task, _ = scaled_task(friedman, penalty=penalty)
+    objective = task.objective(task.kernel, 3.5)
+    phi = objective.start(0.02)
+    objective.sweep_at(phi, threshold=1e-10)
+    noise = objective.noise.copy()
+    assert np.count_nonzero(noise) > 5
+
+    def at(point):
+        objective.noise = noise.copy()
+        objective.sweep_at(point, threshold=1e-10)
+        return objective.resolved_with_curvature(point)
+
+    value, gradient, hessian = at(phi)
+    np.testing.assert_allclose(
+        gradient, naive.finite_difference(lambda p: at(p)[0], phi, step=1e-4), rtol=1e-4, atol=1e-3
+    )
+    for k in range(2):
+        numeric = naive.finite_difference(lambda p, k=k: at(p)[1][k], phi, step=1e-4)
+        np.testing.assert_allclose(hessian[k], numeric, rtol=2e-3, atol=1e-2)
+
+
+def test_curvature_agrees_with_the_contracted_gradient(friedman):
+    task, _ = scaled_task(friedman)
+    objective = task.objective(task.kernel, 3.5)
+    phi = objective.start(0.02)
+    objective.sweep_at(phi)
+    curved = objective.resolved_with_curvature(phi)
+    value, gradient = objective.resolved(phi)
+    assert curved[0] == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(curved[1], gradient, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_newton_on_amplitude_and_base_noise_ends_where_nothing_pulls_in_fewer_steps(friedman, seed):
+    task, _ = scaled_task(friedman, size=150, seed=seed)
+    objective = task.objective(task.kernel, 3.5)
+    search = _Search(task, objective, objective.start(0.1))
+    search.settle_noise()
+    before = search.value
+    search.minimise(resolve=True, iterations=30, tolerance=1e-8)
+    newton = objective.n_evaluations
+    _, gradient, hessian = objective.resolved_with_curvature(search.phi)
+    assert search.value < before
+    assert 0.5 * gradient @ np.linalg.solve(hessian, gradient) < 1e-3
+    assert np.linalg.eigvalsh(hessian)[0] > 0.0
+    other = task.objective(task.kernel, 3.5)
+    other.sweep_at(objective.start(0.1))
+    bounds = other.bounds(search.base_bounds)
+    minimize(other.resolved, objective.start(0.1), jac=True, method="L-BFGS-B", bounds=bounds)
+    assert newton < other.n_evaluations
+
+
+def test_kept_inverse_serves_only_the_point_it_was_made_for(friedman):
+    task, _ = scaled_task(friedman)
+    objective = task.objective(task.kernel, 3.5)
+    phi = objective.start(0.02)
+    objective.sweep_at(phi)
+    before = task.meter.n_factorizations
+    error, variance = objective.leave_one_out(phi)
+    assert task.meter.n_factorizations == before
+    objective.release()
+    again = objective.leave_one_out(phi)
+    assert task.meter.n_factorizations == before + 1
+    np.testing.assert_allclose(error, again[0], rtol=1e-8)
+    np.testing.assert_allclose(variance, again[1], rtol=1e-8)
+    objective.noise = np.zeros_like(objective.noise)
+    assert not np.allclose(objective.leave_one_out(phi)[0], error)
+    assert task.meter.n_factorizations == before + 2
+    objective.leave_one_out(phi + 0.1)
+    assert task.meter.n_factorizations == before + 3

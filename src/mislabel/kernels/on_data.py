@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
 from mislabel.errors import KernelMatrixError
+from mislabel.kernels.adapters import AmplitudeKernel, PrecomputedKernel
 from mislabel.kernels.contraction import contracted_gradient
 from mislabel.linalg.contract import FloatArray, IntArray
 
@@ -31,6 +32,11 @@ class KernelOnData:
     def bounds(self) -> FloatArray:
         """Bounds on :attr:`theta`, one row each."""
         return np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
+
+    @property
+    def is_scaled_matrix(self) -> bool:
+        """Whether an amplitude is the only hyperparameter: the matrix keeps its shape."""
+        return isinstance(self.kernel, AmplitudeKernel) and self.kernel.n_dims == 1
 
     def at(self, theta: FloatArray) -> KernelOnData:
         """The same points under other hyperparameters."""
@@ -123,6 +129,11 @@ class FrozenShape(KernelOnData):
         self._kernel = kernel
 
     @property
+    def is_scaled_matrix(self) -> bool:
+        """Always: its amplitude is all that varies."""
+        return True
+
+    @property
     def theta(self) -> FloatArray:
         """The logarithm of the amplitude."""
         return np.array([self._log_amplitude])
@@ -158,8 +169,6 @@ def tuning_size(kernel: Kernel) -> int | None:
 
 def take(points: Any, index: IntArray, kernel: Kernel) -> Any:
     """Some of the points: rows of an array, rows *and columns* of a precomputed matrix, items of a list."""
-    from mislabel.kernels.adapters import PrecomputedKernel
-
     if isinstance(kernel, PrecomputedKernel):
         return points[np.ix_(index, index)]
     return take_points(points, index)

@@ -18,6 +18,7 @@ from mislabel.kernels.on_data import KernelOnData, tuning_size
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.noise.marginal import MarginalObjective
+from mislabel.noise.newton_search import newton_search
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.pricing import DEFAULT_PRICE, HIDDEN_EVIDENCE, fit_scale_mixture, fit_two_groups
 from mislabel.progress import Progress
@@ -30,7 +31,7 @@ SCOUT_RANGE = (400, 600)
 BASE_RANGE = (1e-8, 10.0)
 START_BASE = 0.1
 #: Where many labels are wrong, the base noise may swallow them all and stay high, though a low one explains the labels
-#: better: these fractions of the base noise found are probed.
+#: better: these fractions of the base noise found are probed, each starting from the noise variances of the last.
 LOWER_STARTS = (1e-2, 1e-4)
 PRICE_ROUNDS = 2
 #: Below this many labels, explanations that blame the majority are not believed if there is another.
@@ -118,6 +119,11 @@ class _Search:
     def minimise(self, resolve: bool, iterations: int, tolerance: float = 1e-5) -> None:
         function = self.objective.resolved if resolve else self.objective.held
         if self.phi.size == 0:
+            return
+        if resolve and self.objective.has_curvature:
+            self.phi, self.value = newton_search(
+                self.objective, self.phi, self.objective.bounds(self.base_bounds), iterations, tolerance
+            )
             return
         best_value, best_phi, best_noise = np.inf, self.phi, self.objective.noise
 
@@ -297,15 +303,21 @@ def _scout(task: TuningTask, kernel: KernelOnData, strategy: str, max_iter: int)
 
 def _from_lower_base(found: _Search) -> _Search:
     """A search with far lower base noise, where that explains the labels better."""
-    probes = []
+    found.objective.release()
+    # At the price that the probes pay.
+    value = found.value + (DEFAULT_PRICE - found.objective.penalty.price) * np.count_nonzero(found.objective.noise)
+    lowest, noise = found, found.objective.noise
     for factor in LOWER_STARTS:
         probe = _Search.begin(found.task, found.kernel, factor * found.base)
+        probe.objective.noise = noise
         probe.settle_noise()
-        probes.append(probe)
-    lowest = min(probes, key=lambda probe: probe.value)
-    # Both at the price that the probes paid.
-    value = found.value + (DEFAULT_PRICE - found.objective.penalty.price) * np.count_nonzero(found.objective.noise)
-    return lowest if lowest.value < value else found
+        noise = probe.objective.noise
+        if probe.value < value:
+            lowest.objective.release()
+            lowest, value = probe, probe.value
+        else:
+            probe.objective.release()
+    return lowest
 
 
 def _scout_uniform(task: TuningTask, kernel: KernelOnData, max_iter: int) -> _Search:
