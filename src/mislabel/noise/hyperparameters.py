@@ -305,7 +305,8 @@ def _from_lower_base(found: _Search) -> _Search:
     """A search with far lower base noise, where that explains the labels better."""
     found.objective.release()
     # At the price that the probes pay.
-    value = found.value + (DEFAULT_PRICE - found.objective.penalty.price) * np.count_nonzero(found.objective.noise)
+    freed = int(np.count_nonzero(found.objective.noise))
+    value = found.value + (DEFAULT_PRICE - found.objective.penalty.price) * freed
     lowest, noise = found, found.objective.noise
     for factor in LOWER_STARTS:
         probe = _Search.begin(found.task, found.kernel, factor * found.base)
