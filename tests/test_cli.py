@@ -76,6 +76,25 @@ def test_the_same_seed_gives_the_same_files(table, tmp_path, capsys):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
+def test_a_memory_budget_changes_how_a_table_is_read_not_what_is_found(table, tmp_path, monkeypatch, capsys):
+    frame = pd.read_csv(table)
+    frame.loc[3, "y"] = np.nan
+    path = tmp_path / "table.parquet"
+    frame.to_parquet(path, index=False, row_group_size=30)
+    assert audit(path, tmp_path / "whole", "--json") == 0
+    assert audit(path, tmp_path / "pieces", "--json", "--memory", "3GB") == 0
+    whole, pieces = (pd.read_csv(tmp_path / name / "audit.csv") for name in ("whole", "pieces"))
+    assert set(whole["row"][whole["suspect"]]) == set(pieces["row"][pieces["suspect"]]) >= {"S007", "S030", "S055"}
+    np.testing.assert_allclose(
+        whole["expected"], pieces.set_index("row").loc[whole["row"], "expected"], rtol=1e-3, atol=1e-3
+    )
+    found = json.loads((tmp_path / "pieces" / "summary.json").read_text())
+    assert found["missing_labels"] == 1
+    assert found["columns"]["used"] == ["x", "kind"]
+    assert "memory budget of 3 GB" in found["notes"][0]
+    assert json.loads((tmp_path / "whole" / "summary.json").read_text())["sha256"] == found["sha256"]
+
+
 def test_missing_labels_get_suggestions(table, tmp_path, capsys):
     pytest.importorskip("skrub")
     frame = pd.read_csv(table)
@@ -166,12 +185,22 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
         (["audit", "table.csv", "--label", "y", "--kernel", "bonds"], "needs a column of SMILES"),
         (["audit", "table.csv", "--label", "y", "--fdr", "5"], "fdr must lie between 0 and 1"),
         (["audit", "table.csv", "--label", "y", "--out", "table.csv"], "is a file; name a folder"),
+        (["audit", "table.csv", "--label", "y", "--memory", "4GB"], "only Parquet files can be read piece by piece"),
+        (["audit", "table.parquet", "--label", "y", "--memory", "lots"], "memory must be a number of bytes or a text"),
+        (["audit", "table.parquet", "--label", "y", "--memory", "1MB"], "may be used"),
+        (["audit", "table.parquet", "--label", "y", "--memory", "4GB", "--mean", "trees"], "needs the whole table"),
+        (
+            ["audit", "table.parquet", "--label", "y", "--memory", "4GB", "--kernel", "bonds"],
+            "goes with tables of features",
+        ),
+        (["audit", "table.parquet", "--label", "kind", "--memory", "4GB"], "cannot be read as a number"),
         (["apply", "table.csv", "nothing.json", "-o", "x.csv"], "no such file"),
         (["demo", "--fdr", "7"], "fdr must lie between 0 and 1"),
     ],
 )
 def test_wrong_usage_exits_with_two_and_one_message(table, tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
+    pd.read_csv(table).to_parquet("table.parquet", index=False)
     assert main(arguments) == 2
     printed = capsys.readouterr().err.splitlines()
     complaint = [line for line in printed if line.startswith("mislabel: ")]

@@ -96,6 +96,9 @@ def _add_audit(commands: Any) -> None:
     audit.add_argument(
         "--dask", metavar="ADDRESS", help="fit on the workers of a dask scheduler, or on local processes: local"
     )
+    audit.add_argument(
+        "--memory", metavar="SIZE", help="read a Parquet file piece by piece in so much memory, for example 4GB"
+    )
     audit.add_argument("--out", metavar="DIR", help="folder for the results (default: FILE's name with -audit)")
     _add_shared(audit)
     audit.set_defaults(run=run_audit)
@@ -188,6 +191,7 @@ def run_audit(options: argparse.Namespace) -> int:
             rank=options.rank,
             random_state=options.seed,
             client=client,
+            memory=options.memory,
             verbose=0 if options.quiet else 1,
         )
     _tell(found, options)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mislabel.data import corrections
 from mislabel.data.corrections import FORMAT, apply_decisions, safe_cell
 from mislabel.data.molecules import read_molecules
 from mislabel.data.table_files import fingerprint_of, read_table
@@ -165,3 +166,34 @@ def test_formulas_are_disarmed():
         "plain",
         -1.5,
     ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "value", "expected"),
+    [
+        ([1, 2, 3, 4, 5, 6], 7.0, [1, 7, 3, 5, 6]),
+        ([1, 2, 3, 4, 5, 6], 7.5, [1.0, 7.5, 3.0, 5.0, 6.0]),
+        (["1", "2", "3", "4", "5", "6"], 7.5, ["1", "7.5", "3", "5", "6"]),
+        ([1.5, None, 3.0, 4.0, 5.0, None], 7.5, [1.5, 7.5, 3.0, 5.0, None]),
+    ],
+)
+def test_parquet_is_copied_piece_by_piece_and_keeps_its_types(tmp_path, monkeypatch, labels, value, expected):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(corrections, "_ROWS_COPIED", 2)
+    frame = pd.DataFrame(
+        {"k": pd.Categorical(list("aabbcc")), "y": labels, "t": pd.date_range("2020-01-01", periods=6)}
+    )
+    source = tmp_path / "t.parquet"
+    frame.to_parquet(source, row_group_size=4)
+    decided = [
+        {"position": 1, "action": "edit", "value": value, "note": "typo"},
+        {"position": 3, "action": "drop"},
+        {"position": 4, "action": "keep"},
+    ]
+    apply_decisions(source, write_decisions(source, "y", decided, 6), tmp_path / "clean.parquet", trail=True)
+    cleaned = parquet.read_table(tmp_path / "clean.parquet")
+    assert cleaned.column("y").to_pylist() == expected
+    assert cleaned.column("mislabel_action").to_pylist() == [None, "edit", None, "keep", None]
+    assert cleaned.column("mislabel_original").to_pylist()[1] == str(labels[1])
+    assert cleaned.schema.field("k").type == parquet.read_schema(source).field("k").type
+    assert list(pd.read_parquet(tmp_path / "clean.parquet").columns[:3]) == ["k", "y", "t"]

@@ -5,7 +5,10 @@ from mislabel import LabelNoiseRegressor
 from mislabel.errors import InvalidParameterError, MemoryBudgetError
 from mislabel.estimators import low_rank_fit
 from mislabel.estimators.low_rank_fit import RankPlan, plan_rank
+from mislabel.estimators.validation import available_memory, memory_budget
 from mislabel.evaluation import detection_report
+from mislabel.kernels import on_data
+from mislabel.linalg.mapped import mapping_of, new_mapped
 
 
 @pytest.fixture
@@ -87,10 +90,45 @@ def test_memory_is_asked_for_first(monkeypatch):
     assert plan_rank(50, 200_000) == RankPlan(50, 250)
     assert plan_rank(500, 200_000) == RankPlan(500, 0)
     assert plan_rank("auto", 1_000_000).rank < 500
-    with pytest.raises(MemoryBudgetError, match=r"needs about 8.3 GB, but 2.0 GB are free; rank=105 would fit"):
+    with pytest.raises(
+        MemoryBudgetError, match=r"needs about 8.6 GB, but 2 GB may be used; rank=101 would fit, or storage"
+    ):
         plan_rank(500, 1_000_000)
-    with pytest.raises(MemoryBudgetError, match="no rank would fit"):
+    with pytest.raises(MemoryBudgetError, match="not even storage='file' with rank=32 fits, which needs 32 GB"):
         plan_rank(500, 100_000_000)
+    assert plan_rank(500, 1_000_000, storage="file") == RankPlan(500, 0, storage="file")
+    assert plan_rank("auto", 4000, available=3e8).tuning_rows == 2738
+
+
+def test_memory_budgets_are_read_and_kept(data):
+    assert memory_budget(None) is None
+    assert memory_budget(3e9) == memory_budget("3GB") == memory_budget(" 3000 mb") == memory_budget("3G") == 3e9
+    for wrong in ("much", "-1GB", 0, -5, True):
+        with pytest.raises(InvalidParameterError, match="memory must be"):
+            memory_budget(wrong)
+    assert available_memory(None) > 0
+    assert available_memory("1kB") == 0.0
+    features, labels, _, _ = data
+    with pytest.raises(MemoryBudgetError, match="may be used"):
+        LabelNoiseRegressor(memory="1MB").fit(features, labels)
+    with pytest.raises(MemoryBudgetError, match="give more memory"):
+        LabelNoiseRegressor(rank=50, memory="1MB").fit(features, labels)
+
+
+def test_features_in_a_file_give_the_same_fit(data, small_steps, monkeypatch):
+    features, labels, _, _ = data
+    monkeypatch.setattr(on_data, "MAPPED_FROM", 100)
+    mapped = new_mapped(features.shape, np.float64)
+    mapped[:] = features
+    gaps = labels.copy()
+    gaps[3] = np.nan
+    fits = [
+        LabelNoiseRegressor(rank=60, storage="file", missing="predict").fit(points, gaps)
+        for points in (features, mapped)
+    ]
+    np.testing.assert_array_equal(fits[0].z_, fits[1].z_)
+    np.testing.assert_array_equal(fits[0].loo_mean_, fits[1].loo_mean_)
+    assert mapping_of(fits[1]._fit_points) is not None
 
 
 @pytest.mark.parametrize("options", [{"storage": "single"}, {"storage": "file"}, {"inducing": "kmeans"}])

@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mislabel.data.large_tables import LargeTable
 from mislabel.data.table_files import TableFile, fingerprint_of, read_table, table_reader
 from mislabel.data.tables import check_column
 from mislabel.errors import DecisionsError, MissingDependencyError, TableFileError
@@ -22,6 +23,8 @@ from mislabel.errors import DecisionsError, MissingDependencyError, TableFileErr
 FORMAT = "mislabel-decisions/1"
 ACTIONS = ("accept", "edit", "keep", "drop")
 TRAIL_COLUMNS = ("mislabel_action", "mislabel_original", "mislabel_note")
+#: Rows of a Parquet file in memory at a time.
+_ROWS_COPIED = 65_536
 #: Cells that begin so are taken for formulas by spreadsheets.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -181,10 +184,14 @@ def _kind(path: Path) -> str:
 
 def _checked(source: Path, chosen: Decisions) -> TableFile:
     table = read_table(source, chosen.sheet)
-    check_column(table.frame, chosen.label)
+    _check_table(source, table.frame, chosen)
+    return table
+
+
+def _check_table(source: Path, table: pd.DataFrame | LargeTable, chosen: Decisions) -> None:
+    check_column(table, chosen.label)
     if len(table) != chosen.rows:
         raise DecisionsError(f"{source} has {len(table)} rows, the decisions were made about {chosen.rows}.")
-    return table
 
 
 def _write_text(source: Path, chosen: Decisions, partial: Path, trail: bool) -> None:
@@ -213,34 +220,66 @@ def _write_text(source: Path, chosen: Decisions, partial: Path, trail: bool) -> 
 
 
 def _write_parquet(source: Path, chosen: Decisions, partial: Path, trail: bool) -> None:
-    table = _checked(source, chosen)
-    cells = table.cells.copy()
-    at = list(table.frame.columns).index(chosen.label)
-    original = cells.iloc[:, at]
-    values = original.copy()
-    changed = [decision for decision in chosen.decisions if decision.value is not None]
-    if changed:
-        positions = [decision.position for decision in changed]
-        new = np.array([decision.value for decision in changed], dtype=float)
-        if pd.api.types.is_integer_dtype(values.dtype) and not np.all(new == np.round(new)):
-            values = values.astype("Float64" if values.isna().any() else float)
-        elif not pd.api.types.is_numeric_dtype(values.dtype):
-            values = values.astype(object)
-            new = np.array([repr(float(value)) for value in new], dtype=object)
-        values.iloc[positions] = new
-    cells.isetitem(at, values)
-    if trail:
-        for name in TRAIL_COLUMNS:
-            cells[name] = None
-        for decision in chosen.decisions:
-            cells.iloc[decision.position, -3:] = [decision.action, str(original.iloc[decision.position]), decision.note]
-    dropped = [decision.position for decision in chosen.decisions if decision.action == "drop"]
-    cells = cells.drop(index=cells.index[dropped]) if cells.index.is_unique else cells.iloc[_rest(len(cells), dropped)]
-    cells.to_parquet(partial)
+    """Piece by piece: the table need not fit into memory."""
+    table = LargeTable(source)
+    _check_table(source, table, chosen)
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    by_position = {decision.position: decision for decision in chosen.decisions}
+    with parquet.ParquetFile(source) as stored:
+        schema = stored.schema_arrow
+        at = schema.get_field_index(table.stored_name(chosen.label))
+        kind = _label_type(schema.field(at).type, chosen.decisions)
+        schema = schema.set(at, schema.field(at).with_type(kind))
+        for name in TRAIL_COLUMNS if trail else ():
+            schema = schema.append(pa.field(name, pa.string()))
+        with parquet.ParquetWriter(partial, schema) as writer:
+            first = 0
+            for batch in stored.iter_batches(_ROWS_COPIED):
+                decided = [by_position.get(first + k) for k in range(batch.num_rows)]
+                original = batch.column(at)
+                columns = [*batch.columns]
+                columns[at] = _decided_labels(original, decided, kind)
+                if trail:
+                    columns += [pa.array(values, pa.string()) for values in _trail_cells(original, decided)]
+                kept = pa.array([decision is None or decision.action != "drop" for decision in decided])
+                writer.write_batch(pa.record_batch(columns, schema=schema).filter(kept))
+                first += batch.num_rows
 
 
-def _rest(size: int, dropped: list[int]) -> np.ndarray:
-    return np.setdiff1d(np.arange(size), dropped)
+def _label_type(stored: Any, decisions: Sequence[Decision]) -> Any:
+    """The type of the corrected column: as it was, unless it cannot hold the new values."""
+    import pyarrow as pa
+
+    new = [decision.value for decision in decisions if decision.value is not None]
+    if pa.types.is_floating(stored) or pa.types.is_string(stored) or pa.types.is_large_string(stored) or not new:
+        return stored
+    whole = all(value == round(value) for value in new)
+    return stored if pa.types.is_integer(stored) and whole else pa.float64()
+
+
+def _decided_labels(original: Any, decided: Sequence[Decision | None], kind: Any) -> Any:
+    import pyarrow as pa
+
+    changed = {k: d.value for k, d in enumerate(decided) if d is not None and d.value is not None}
+    if not changed:
+        return original.cast(kind)
+    values = original.cast(kind).to_pylist()
+    convert = (
+        int if pa.types.is_integer(kind) else float if pa.types.is_floating(kind) else lambda value: repr(float(value))
+    )
+    for k, value in changed.items():
+        values[k] = convert(value)
+    return pa.array(values, kind)
+
+
+def _trail_cells(original: Any, decided: Sequence[Decision | None]) -> list[list[str | None]]:
+    """Action, former label and note of every row; nothing for rows that were not decided about."""
+    rows = [
+        (None, None, None) if d is None else (d.action, str(original[k].as_py()), d.note) for k, d in enumerate(decided)
+    ]
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _write_excel(source: Path, chosen: Decisions, partial: Path, trail: bool) -> None:

@@ -127,7 +127,7 @@ def read_text_table(path: Path, sheet: str | None = None) -> TableFile:
     whole = _parse_cells(text, delimiter, path)
     header = [str(name) for name in whole.iloc[0]]
     cells = whole.iloc[1:].reset_index(drop=True)
-    names, notes = _unique_names(header)
+    names, notes = unique_names(header)
     cells.columns = pd.Index(names)
     blank = (cells == "").all(axis=1)
     if blank.any():
@@ -211,7 +211,8 @@ def _parse_cells(text: str, delimiter: str, path: Path) -> pd.DataFrame:
         ) from None
 
 
-def _unique_names(header: list[str]) -> tuple[list[str], list[str]]:
+def unique_names(header: list[str]) -> tuple[list[str], list[str]]:
+    """Column names of which none is empty or taken, and what was changed for that, in words."""
     names: list[str] = []
     notes: list[str] = []
     for position, name in enumerate(header, 1):
@@ -266,7 +267,7 @@ def read_parquet_table(path: Path, sheet: str | None = None) -> TableFile:
     except ImportError:
         raise MissingDependencyError("Parquet needs pyarrow: pip install 'mislabel[tables]'.") from None
     except Exception as error:
-        raise TableFileError(f"{path} cannot be read as Parquet: {_first_line(error)}") from None
+        raise TableFileError(f"{path} cannot be read as Parquet: {why_unreadable(error)}") from None
     return _from_typed(path, "parquet", cells)
 
 
@@ -286,32 +287,69 @@ def read_excel_table(path: Path, sheet: str | None = None) -> TableFile:
     except TableFileError:
         raise
     except Exception as error:
-        raise TableFileError(f"{path} cannot be read as a workbook: {_first_line(error)}") from None
+        raise TableFileError(f"{path} cannot be read as a workbook: {why_unreadable(error)}") from None
     table = _from_typed(path, "excel", cells)
     if others:
         table.notes.append(f"sheet {chosen!r} was read; there are also {', '.join(others)}.")
     return table
 
 
-def _first_line(error: Exception) -> str:
+def why_unreadable(error: Exception) -> str:
+    """The first line of what a reader has to say."""
     return (str(error).splitlines() or [type(error).__name__])[0][:300]
 
 
 def _from_typed(path: Path, format: str, cells: pd.DataFrame) -> TableFile:
     header = [str(name) for name in cells.columns]
-    names, notes = _unique_names(header)
+    names, notes = unique_names(header)
     frame = cells.set_axis(names, axis=1).reset_index(drop=True)
     for name in names:
-        column = frame[name]
-        if pd.api.types.is_object_dtype(column.dtype) or isinstance(column.dtype, pd.StringDtype):
-            filled = column.dropna()
-            if len(filled) and all(isinstance(value, str) for value in filled.iloc[:100]):
-                text = column.astype(object).where(column.notna(), "").astype(str)
-                style = recognise_style([text.iloc[:_SNIFFED_ROWS].tolist()], delimiter=",")
-                frame[name], note = _typed(text, style)
-                if note:
-                    notes.append(f"column {name!r}: {note}")
+        if _is_text(frame[name]):
+            text = _as_text(frame[name])
+            frame[name], note = _typed(text, recognise_style([text.iloc[:_SNIFFED_ROWS].tolist()], delimiter=","))
+            if note:
+                notes.append(f"column {name!r}: {note}")
     return TableFile(path, format, cells, frame, header, None, fingerprint_of(path), notes)
+
+
+def _is_text(column: pd.Series) -> bool:
+    if not (pd.api.types.is_object_dtype(column.dtype) or isinstance(column.dtype, pd.StringDtype)):
+        return False
+    filled = column.dropna()
+    return bool(len(filled)) and all(isinstance(value, str) for value in filled.iloc[:100])
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    return column.astype(object).where(column.notna(), "").astype(str)
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text, read the same way in every part of its table.
+
+    numbers : how it writes numbers; None where it holds something else.
+    """
+
+    numbers: NumberStyle | None
+
+    @classmethod
+    def recognised(cls, column: pd.Series) -> TextColumn | None:
+        """What the beginning of a column shows; None where it is no text."""
+        if not _is_text(column):
+            return None
+        text = _as_text(column)
+        style = recognise_style([text.tolist()], delimiter=",")
+        return cls(style if pd.api.types.is_numeric_dtype(_typed(text, style)[0]) else None)
+
+    def read(self, column: pd.Series) -> pd.Series:
+        """Numbers, NaN where there is none; or text, None where there is none."""
+        text = _as_text(column)
+        missing = text.map(is_missing).to_numpy(dtype=bool)
+        if self.numbers is None:
+            return text.astype(object).where(~missing, None)
+        numbers = _fast_numbers(text, self.numbers)
+        numbers[missing] = np.nan
+        return pd.Series(numbers, index=column.index)
 
 
 READERS: dict[str, Callable[[Path, str | None], TableFile]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -57,17 +57,32 @@ def read_labelled_table(
     rows = frame.index.to_numpy() if id is None else frame[id].to_numpy()
     excluded = {label, *drop, *([id] if id is not None else [])}
     names = [name for name in (features if features is not None else frame.columns) if name not in excluded]
-    numbers = _numeric_label(frame[label], rows)
+    numbers = numeric_label(frame[label], rows)
     used, left_out = choose_features(frame, numbers, names, asked_for=features is not None)
     if not used:
-        reasons = "".join(f" {column.column!r} was left out: {column.reason}." for column in left_out[:5])
-        raise InvalidFeaturesError(
-            f"no feature columns are left after taking out the label, the ids and dropped columns.{reasons}"
-        )
-    return LabelledTable(*_numeric_features(frame[used]), numbers, rows, used, left_out)
+        raise nothing_left(left_out)
+    encoded, encoder = FeatureEncoder.of(frame[used])
+    return LabelledTable(encoded, encoder.names, numbers, rows, used, left_out)
 
 
-def check_column(frame: pd.DataFrame, name: str) -> None:
+def nothing_left(left_out: Sequence[LeftOut]) -> InvalidFeaturesError:
+    """The error for a table without features."""
+    reasons = "".join(f" {column.column!r} was left out: {column.reason}." for column in left_out[:5])
+    return InvalidFeaturesError(
+        f"no feature columns are left after taking out the label, the ids and dropped columns.{reasons}"
+    )
+
+
+class HasColumns(Protocol):
+    """A table, in memory or not."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of its columns."""
+        ...
+
+
+def check_column(frame: HasColumns, name: str) -> None:
     """Complain about a column that is not there, naming the closest one that is."""
     if name not in frame.columns:
         columns = [str(column) for column in frame.columns]
@@ -76,7 +91,8 @@ def check_column(frame: pd.DataFrame, name: str) -> None:
         raise InvalidParameterError(f"the table has no column {name!r}.{advice}")
 
 
-def _numeric_label(column: pd.Series, rows: NDArray[Any]) -> NDArray[np.float64]:
+def numeric_label(column: pd.Series, rows: NDArray[Any]) -> NDArray[np.float64]:
+    """The labels as numbers; complains about values that are none, naming their rows."""
     numbers = pd.to_numeric(column, errors="coerce")
     bad = np.flatnonzero(numbers.isna().to_numpy() & column.notna().to_numpy())
     if bad.size:
@@ -88,10 +104,47 @@ def _numeric_label(column: pd.Series, rows: NDArray[Any]) -> NDArray[np.float64]
     return numbers.to_numpy(dtype=float)
 
 
-def _numeric_features(frame: pd.DataFrame) -> tuple[NDArray[np.float64], list[str]]:
-    plain = all(pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype) for dtype in frame.dtypes)
-    if plain and not frame.isna().to_numpy().any():
-        return frame.to_numpy(dtype=float), [str(name) for name in frame.columns]
+class FeatureEncoder:
+    """Turns columns of a table into numbers: those that are numbers stay as they are, others go through skrub.
+
+    names : of the numbers that come out.
+    """
+
+    def __init__(self, pipeline: Any, names: list[str]) -> None:
+        self._pipeline, self.names = pipeline, names
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> tuple[NDArray[np.float64], FeatureEncoder]:
+        """The numbers for a whole table, and the encoder."""
+        if _all_numbers(frame) and not frame.isna().to_numpy().any():
+            return frame.to_numpy(dtype=float), cls(None, [str(name) for name in frame.columns])
+        pipeline = _mixed_encoder()
+        encoded = np.asarray(pipeline.fit_transform(frame), dtype=float)
+        return encoded, cls(pipeline, [str(name) for name in pipeline.get_feature_names_out()])
+
+    @classmethod
+    def learned_from(cls, sample: pd.DataFrame) -> FeatureEncoder:
+        """An encoder for a table of which these are some rows; gaps may turn up in others."""
+        if _all_numbers(sample):
+            from sklearn.impute import SimpleImputer
+            from sklearn.pipeline import make_pipeline
+
+            pipeline = make_pipeline(SimpleImputer(strategy="median", add_indicator=True))
+        else:
+            pipeline = _mixed_encoder()
+        pipeline.fit(sample)
+        return cls(pipeline, [str(name) for name in pipeline.get_feature_names_out()])
+
+    def encode(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """The numbers for further rows."""
+        return np.asarray(frame if self._pipeline is None else self._pipeline.transform(frame), dtype=float)
+
+
+def _all_numbers(frame: pd.DataFrame) -> bool:
+    return all(pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype) for dtype in frame.dtypes)
+
+
+def _mixed_encoder() -> Any:
     try:
         from skrub import TableVectorizer
     except ImportError:
@@ -103,6 +156,4 @@ def _numeric_features(frame: pd.DataFrame) -> tuple[NDArray[np.float64], list[st
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    encoder = make_pipeline(TableVectorizer(), SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    encoded = np.asarray(encoder.fit_transform(frame), dtype=float)
-    return encoded, [str(name) for name in encoder.get_feature_names_out()]
+    return make_pipeline(TableVectorizer(), SimpleImputer(strategy="median", add_indicator=True), StandardScaler())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from scipy.stats import chi2_contingency, kruskal
 from mislabel.decisions.evidence import FloatArray
 
 MOST_BINS = 12
+MOST_ROWS = 200_000
 _LEAST_ROWS = 20
 _LEAST_SUSPECTS = 5
 #: Name of the pseudo-column that stands for the order of the rows.
@@ -40,13 +42,26 @@ class FeatureNoise:
     p_value: float
 
 
+class HasColumn(Protocol):
+    """A table, in memory or not, of which a column can be had."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """One column."""
+
+
 def noise_by_feature(
-    frame: pd.DataFrame, columns: Sequence[str], z: FloatArray, suspect: NDArray[np.bool_]
+    frame: HasColumn, columns: Sequence[str], z: FloatArray, suspect: NDArray[np.bool_]
 ) -> list[FeatureNoise]:
-    """One entry per column whose values can be grouped, and one for the order of the rows; the clearest first."""
+    """One entry per column whose values can be grouped, and one for the order of the rows; the clearest first.
+
+    Of more than :data:`MOST_ROWS` rows, as many are looked at, spread evenly.
+    """
     found = []
-    order = pd.Series(np.arange(len(z)), name=FILE_ORDER)
-    for name, column in [*((name, frame[name]) for name in columns), (FILE_ORDER, order)]:
+    at = np.linspace(0, len(z) - 1, min(len(z), MOST_ROWS)).astype(np.intp)
+    z, suspect = z[at], suspect[at]
+    order = pd.Series(at, name=FILE_ORDER)
+    spread = ((name, frame[name].iloc[at].reset_index(drop=True)) for name in columns)
+    for name, column in chain(spread, [(FILE_ORDER, order)]):
         kind, codes, names = _grouped(column)
         if name == FILE_ORDER:
             kind = "order"

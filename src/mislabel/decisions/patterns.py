@@ -288,7 +288,8 @@ def _group_offsets(
     patterns: list[Pattern] = []
     tests = 0
     for column, values in groups.items():
-        categories = pd.Series(list(values), dtype=object)[at]
+        column_values = values if isinstance(values, pd.Series) else pd.Series(list(values), dtype=object)
+        categories = column_values.iloc[at].astype(object)
         counts = categories.value_counts()
         for category, count in counts.items():
             if count < LEAST_SUSPECTS:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWarning, unknown_name
 from mislabel.estimators.fitting import FitOptions, Fitted, fit_noise_model, warn_of_solution
-from mislabel.estimators.validation import free_memory
+from mislabel.estimators.validation import ARRAYS_HELD, exact_memory, free_memory
 from mislabel.kernels.inducing import (
     STORAGES,
     Blocks,
@@ -40,6 +40,9 @@ AUTO = "auto"
 INDUCING = ("pivoted", "kmeans")
 #: Up to this many labels the exact fit takes minutes, and rank="auto" makes it.
 EXACT_UP_TO = 5000
+#: Doubles per label, and rows of the factor in double precision, that a fit holds at its peak, working copies included.
+VECTORS_HELD = 40
+WORKING_ROWS = 60_000
 #: Labels from which hyperparameters are tuned exactly: at most so many, and so many per column of the factor.
 TUNING_ROWS = 4000
 TUNING_ROWS_PER_COLUMN = 10
@@ -71,6 +74,7 @@ class RankPlan:
 
     at_most : whether fewer columns will do where they leave next to nothing.
     inducing, storage : where columns come from, and how they are kept.
+    tuning_rows : labels from which hyperparameters are tuned exactly, at most.
     """
 
     rank: int
@@ -78,11 +82,18 @@ class RankPlan:
     at_most: bool = False
     inducing: str = "pivoted"
     storage: str = "double"
+    tuning_rows: int = TUNING_ROWS
 
     def memory(self, size: int) -> float:
-        """Bytes held at the peak: the factor, a working copy of it, the blocks and their factors."""
+        """Bytes held at the peak: the factor, a working copy of it, the blocks and their factors, vectors by label."""
         kept = {"double": 2.0, "single": 1.0, "file": 0.0}[self.storage]
-        return 8.0 * size * (kept * self.rank + 2.0 * self.block_size + 40.0)
+        shared = self.rank * (WORKING_ROWS + 4 * self.rank)
+        return 8.0 * (size * (kept * self.rank + 2.0 * self.block_size + VECTORS_HELD) + shared)
+
+    def within(self, available: float) -> RankPlan:
+        """The same with no more labels for the tuning than fit into memory."""
+        rows = np.sqrt(available / (8 * ARRAYS_HELD))
+        return replace(self, tuning_rows=int(max(min(self.tuning_rows, rows), LEAST_TUNING_ROWS)))
 
 
 def plan_rank(
@@ -95,7 +106,9 @@ def plan_rank(
     for name, value, known in (("inducing", inducing, INDUCING), ("storage", storage, STORAGES)):
         if value not in known:
             raise unknown_name(name, value, list(known))
-    if rank is None or (rank == AUTO and size <= EXACT_UP_TO):
+    available = free_memory() if available is None else available
+    exact_fits = available is None or exact_memory(size) <= available
+    if rank is None or (rank == AUTO and size <= EXACT_UP_TO and exact_fits):
         return None
     if rank != AUTO and (isinstance(rank, bool | str) or rank != int(rank) or rank < 1):
         raise InvalidParameterError(f"rank must be None, 'auto' or a whole number >= 1, got {rank!r}.")
@@ -103,20 +116,46 @@ def plan_rank(
     columns = int(np.clip(np.sqrt(AUTO_OPERATIONS / size), *AUTO_RANKS)) if rank == AUTO else int(rank)
     if storage != "double":
         block = 0
-    plan = RankPlan(min(columns, size), min(block, size), rank == AUTO, inducing, storage)
-    available = free_memory() if available is None else available
-    if available is None or plan.memory(size) <= available:
+    plan = RankPlan(min(columns, size), min(block, size), rank == AUTO, inducing, storage, TUNING_ROWS)
+    if available is None:
+        return plan
+    plan = plan.within(available)
+    if plan.memory(size) <= available:
         return plan
     if plan.block_size and replace(plan, block_size=0).memory(size) <= available:
         return replace(plan, block_size=0)
-    one = replace(plan, rank=1, block_size=0).memory(size) - replace(plan, rank=0, block_size=0).memory(size)
-    fits = int((available - replace(plan, rank=0, block_size=0).memory(size)) / one) if one else 0
+    fits = _largest_rank(replace(plan, block_size=0), size, available)
     if rank == AUTO and fits >= 32:
         return replace(plan, rank=fits, block_size=0)
-    advice = f"rank={fits} would fit, or storage='file'" if fits >= 1 else "no rank would fit: take fewer labels"
+    needed = replace(plan, block_size=0).memory(size)
     raise MemoryBudgetError(
-        f"a fit of rank {plan.rank} to {size} labels needs about {replace(plan, block_size=0).memory(size) / 1e9:.1f} GB, but "
-        f"{available / 1e9:.1f} GB are free; {advice}."
+        f"a fit of rank {plan.rank} to {size} labels needs about {needed / 1e9:.2g} GB, but {available / 1e9:.2g} GB may be "
+        f"used; {_what_would_fit(plan, fits, size, available)}."
+    )
+
+
+def _largest_rank(plan: RankPlan, size: int, available: float) -> int:
+    """The rank up to that of the plan that fits; 0 if none does."""
+    low, high = 0, plan.rank
+    while low < high:
+        middle = (low + high + 1) // 2
+        if replace(plan, rank=middle).memory(size) <= available:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _what_would_fit(plan: RankPlan, fits: int, size: int, available: float) -> str:
+    in_file = replace(plan, block_size=0, storage="file")
+    if fits >= 1:
+        other = ", or storage='file'" if plan.storage != "file" and in_file.memory(size) <= available else ""
+        return f"rank={fits} would fit{other}"
+    least = replace(in_file, rank=32).memory(size)
+    if least <= available:
+        return "storage='file' would fit"
+    return (
+        f"not even storage='file' with rank=32 fits, which needs {least / 1e9:.2g} GB: give more memory or fewer labels"
     )
 
 
@@ -239,7 +278,7 @@ def fit_low_rank(
     if options.noise != "per-label":
         raise InvalidParameterError("low-rank fits need noise='per-label'; use rank=None for uniform noise or none.")
     size = labels.size
-    wanted = min(TUNING_ROWS, max(TUNING_ROWS_PER_COLUMN * plan.rank, LEAST_TUNING_ROWS), size)
+    wanted = min(plan.tuning_rows, max(TUNING_ROWS_PER_COLUMN * plan.rank, LEAST_TUNING_ROWS), size)
     some = np.sort(random_state.choice(size, wanted, replace=False))
     with warnings.catch_warnings():
         # What the subset has to warn of is looked at again on all labels.

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from mislabel.kernels.adapters import PrecomputedKernel
 from mislabel.kernels.on_data import take_points
 
-_BLOCK = 256
+#: Similarities computed at a time.
+_BLOCK = 1_000_000
+#: Among more trusted rows than this, as many are looked at, spread evenly.
+MOST_CANDIDATES = 300_000
 
 
 def nearest_trusted(
@@ -22,23 +25,35 @@ def nearest_trusted(
     """
     kernel, points = model._similarity, model._points
     others = np.flatnonzero(trusted)
+    if others.size > MOST_CANDIDATES:
+        others = others[np.linspace(0, others.size - 1, MOST_CANDIDATES).astype(np.intp)]
     count = min(count, max(others.size - 1, 0))
     found = np.zeros((positions.size, count), dtype=np.intp)
-    similarity = np.zeros((positions.size, count))
-    if not count:
-        return found, similarity
+    similarity = np.full((positions.size, count), -np.inf)
+    if not count or not positions.size:
+        return found, np.zeros((positions.size, count))
     precomputed = isinstance(kernel, PrecomputedKernel)
-    roots = np.sqrt(np.asarray(points.diagonal() if precomputed else kernel.diag(points)))
-    pool = None if precomputed else take_points(points, others)
-    for start in range(0, positions.size, _BLOCK):
-        rows = positions[start : start + _BLOCK]
+    mine = None if precomputed else take_points(points, positions)
+    own = _roots(kernel, points, positions, mine, precomputed)
+    step = max(_BLOCK // positions.size, count + 1)
+    for start in range(0, others.size, step):
+        some = others[start : start + step]
+        theirs = None if precomputed else take_points(points, some)
         if precomputed:
-            block = np.array(points[np.ix_(rows, others)], dtype=float)
+            block = np.array(points[np.ix_(positions, some)], dtype=float)
         else:
-            block = np.array(kernel(take_points(points, rows), pool), dtype=float)
-        block /= roots[rows][:, None] * roots[others]
-        block[rows[:, None] == others] = -np.inf
+            block = np.array(kernel(mine, theirs), dtype=float)
+        block /= own[:, None] * _roots(kernel, points, some, theirs, precomputed)
+        block[positions[:, None] == some] = -np.inf
+        # The best so far come first: of equally similar rows the earlier one stays.
+        candidates = np.hstack([found, np.broadcast_to(some, block.shape)])
+        block = np.hstack([similarity, block])
         best = np.argsort(-block, axis=1, kind="stable")[:, :count]
-        found[start : start + _BLOCK] = others[best]
-        similarity[start : start + _BLOCK] = np.take_along_axis(block, best, axis=1)
+        found = np.take_along_axis(candidates, best, axis=1)
+        similarity = np.take_along_axis(block, best, axis=1)
     return found, np.minimum(similarity, 1.0)
+
+
+def _roots(kernel: Any, points: Any, index: NDArray[np.intp], some: Any, precomputed: bool) -> NDArray[np.float64]:
+    """Square roots of the kernel of some points with themselves."""
+    return np.sqrt(np.asarray(points.diagonal()[index] if precomputed else kernel.diag(some), dtype=float))

@@ -11,11 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel.data.columns import LeftOut
+from mislabel.data.large_tables import LargeTable, read_large_table
 from mislabel.data.molecules import MoleculeSet
 from mislabel.data.tables import read_labelled_table
 from mislabel.decisions import FeatureNoise, Pattern, find_patterns, noise_by_feature
+from mislabel.errors import InvalidParameterError
+from mislabel.estimators.low_rank_fit import AUTO
 from mislabel.estimators.neighbours import nearest_trusted
 from mislabel.estimators.regressor import LabelNoiseRegressor
+from mislabel.progress import ProgressReporter
 
 #: Columns with at most this many different values can have an offset of their own.
 MOST_GROUPS = 50
@@ -33,7 +37,7 @@ class Audit:
 
     table: pd.DataFrame
     positions: NDArray[np.intp]
-    frame: pd.DataFrame
+    frame: pd.DataFrame | LargeTable
     label: str
     id: str | None
     fdr: float
@@ -42,6 +46,12 @@ class Audit:
     left_out: list[LeftOut]
     patterns: list[Pattern]
     by_feature: list[FeatureNoise]
+
+    def frame_rows(self, positions: NDArray[np.intp], columns: Sequence[str]) -> pd.DataFrame:
+        """Some rows of the user's table."""
+        if isinstance(self.frame, LargeTable):
+            return self.frame.rows(positions, columns)
+        return self.frame.iloc[positions][list(columns)]
 
     @property
     def n_suspects(self) -> int:
@@ -121,6 +131,39 @@ def audit_table_of(
     return _assemble(model, frame, label, id, fdr, labelled.used, labelled.left_out, decision)
 
 
+def audit_large_table(
+    table: LargeTable,
+    label: str,
+    fdr: float = 0.05,
+    *,
+    memory: float | str | None,
+    id: str | None = None,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    y_err: str | None = None,
+    decision: dict[str, Any] | None = None,
+    mean: Any = None,
+    rank: int | str | None = AUTO,
+    verbose: int = 0,
+    **options: Any,
+) -> Audit:
+    """Audit a table that does not fit into ``memory``: features and the factor of the kernel are kept in temporary files."""
+    if mean not in (None, "none", AUTO):
+        raise InvalidParameterError(
+            f"the mean model {mean!r} needs the whole table in memory: leave the memory budget out, or use mean 'none'."
+        )
+    with ProgressReporter(verbose) as progress:
+        labelled = read_large_table(
+            table, label, id=id, drop=[*drop, *([y_err] if y_err else [])], features=features, progress=progress
+        )
+    errors = table[y_err].to_numpy(dtype=float) if y_err is not None else None
+    model = LabelNoiseRegressor(
+        mean=None, rank=AUTO if rank is None else rank, storage="file", memory=memory, verbose=verbose, **options
+    )
+    model.fit(labelled.features, labelled.label, y_err=errors)
+    return _assemble(model, table, label, id, fdr, labelled.used, labelled.left_out, decision)
+
+
 def audit_molecules(
     molecules: MoleculeSet,
     label: str,
@@ -144,7 +187,7 @@ def audit_molecules(
 
 def _assemble(
     model: LabelNoiseRegressor,
-    frame: pd.DataFrame,
+    frame: pd.DataFrame | LargeTable,
     label: str,
     id: str | None,
     fdr: float,
@@ -165,7 +208,7 @@ def _assemble(
     table["suggested_label"] = _tidy(table)
     for pattern in patterns:
         table.loc[where[pattern.positions], "suggested_label"] = pattern.corrected
-    by_feature = noise_by_feature(frame.reset_index(drop=True), used, evidence.z, suspect)
+    by_feature = noise_by_feature(frame, used, evidence.z, suspect)
     return Audit(table, positions, frame, label, id, fdr, model, used, left_out, patterns, by_feature)
 
 
@@ -179,14 +222,17 @@ def _tidy(table: pd.DataFrame) -> NDArray[np.float64]:
     return suggested
 
 
-def _groups(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, list[Any]]:
+def _groups(frame: pd.DataFrame | LargeTable, columns: Sequence[str]) -> dict[str, pd.Series]:
     """Columns whose values may stand for an instrument, a batch, an operator."""
     groups = {}
     for name in columns:
-        values = frame[name].astype(object).where(frame[name].notna(), "")
+        column = frame[name]
         try:
+            if column.nunique() > MOST_GROUPS:
+                continue
+            values = column.astype(object).where(column.notna(), "")
             if 1 < values.nunique() <= MOST_GROUPS:
-                groups[name] = values.tolist()
+                groups[name] = values.astype("category")
         except TypeError:  # lists and the like
             continue
     return groups

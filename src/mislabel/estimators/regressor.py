@@ -28,6 +28,7 @@ from mislabel.estimators.means import (
     series_correlation,
 )
 from mislabel.estimators.validation import (
+    available_memory,
     check_features,
     check_kernel_matrix,
     check_label_errors,
@@ -93,6 +94,9 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         unexplained (any kernel), or the centres of clusters (features only).
     storage : {"double", "single", "file"}
         How they are kept; "file" is single precision in a temporary file. Without "double" there are no exact blocks.
+    memory : None, float or str
+        Bytes, or a text like "4GB", that the process may hold; None is all that is free. What does not fit is refused
+        before it begins.
     tol : float
         Residual of the optimality conditions at which the noise solver stops.
     max_iter : int or None
@@ -141,6 +145,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         rank: int | str | None = None,
         inducing: str = "pivoted",
         storage: str = "double",
+        memory: float | str | None = None,
         tol: float = 1e-6,
         max_iter: int | None = None,
         missing: str = "raise",
@@ -161,6 +166,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.rank = rank
         self.inducing = inducing
         self.storage = storage
+        self.memory = memory
         self.tol = tol
         self.max_iter = max_iter
         self.missing = missing
@@ -345,9 +351,10 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             plan = plan_on_workers(self.rank, present, self.inducing)
             points.check_memory(plan.rank)
             return plan
-        plan = plan_rank(self.rank, present, inducing=self.inducing, storage=self.storage)
+        available = available_memory(self.memory)
+        plan = plan_rank(self.rank, present, available, self.inducing, self.storage)
         if plan is None:
-            check_memory(labels.size)
+            check_memory(labels.size, available)
         return plan
 
     def _check_points(self, X: Any, rows: np.ndarray) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,13 @@ from mislabel.errors import (
     describe_rows,
 )
 from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.mapped import let_go
 
 #: n x n arrays of doubles that an exact fit may hold at once.
 ARRAYS_HELD = 5
 _SYMMETRY_TOLERANCE = 1e-6
+_ROWS_CHECKED = 65_536
+_UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
 def row_ids(X: Any, y: Any) -> np.ndarray:
@@ -111,10 +115,10 @@ def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
                 "mislabel.audit(frame, label=...), which does that."
             ) from None
         raise
-    bad = np.argwhere(~np.isfinite(features))
+    bad = _not_finite(features)
     if bad.size:
         names = np.arange(len(features)) if rows is None else rows
-        what = "NaN" if np.isnan(features).any() else "infinity"
+        what = "NaN" if np.isnan(features[bad[:, 0], bad[:, 1]]).any() else "infinity"
         where = describe_rows(dict.fromkeys(names[bad[:, 0]].tolist()))
         columns = sorted(set(bad[:, 1].tolist()))
         raise InvalidFeaturesError(
@@ -123,6 +127,16 @@ def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
             "(sklearn.impute) or drop those rows."
         )
     return features
+
+
+def _not_finite(features: FloatArray) -> np.ndarray:
+    """Row and column of every value that is NaN or infinite, looked for some rows at a time."""
+    found = []
+    for start in range(0, len(features), _ROWS_CHECKED):
+        bad = np.argwhere(~np.isfinite(features[start : start + _ROWS_CHECKED]))
+        found.append(bad + [start, 0])
+        let_go(features)
+    return np.concatenate(found)
 
 
 def check_kernel_matrix(X: Any) -> FloatArray:
@@ -182,13 +196,48 @@ def free_memory() -> float | None:
         return None
 
 
-def check_memory(size: int) -> None:
+def memory_budget(memory: Any) -> float | None:
+    """Bytes that the process may hold: a number, or text like "4GB" or "500 MB"; None for no limit."""
+    if memory is None:
+        return None
+    if isinstance(memory, str):
+        parts = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)I?B?\s*", memory.upper())
+        if parts is None:
+            raise InvalidParameterError(f"memory must be a number of bytes or a text like '4GB', got {memory!r}.")
+        return float(parts[1]) * _UNITS[parts[2]]
+    if isinstance(memory, bool) or not memory > 0:
+        raise InvalidParameterError(f"memory must be a positive number of bytes or a text like '4GB', got {memory!r}.")
+    return float(memory)
+
+
+def held_memory() -> float:
+    """Bytes that this process holds now; 0 where the system does not say."""
+    try:
+        return float(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def available_memory(memory: Any) -> float | None:
+    """Bytes that may still be taken: what is free, and no more than the budget ``memory`` leaves."""
+    free, budget = free_memory(), memory_budget(memory)
+    if budget is None:
+        return free
+    left = max(budget - held_memory(), 0.0)
+    return left if free is None else min(left, free)
+
+
+def exact_memory(size: int) -> float:
+    """Bytes that an exact fit holds at its peak."""
+    return 8.0 * ARRAYS_HELD * size**2
+
+
+def check_memory(size: int, available: float | None) -> None:
     """Refuse work that cannot fit into memory before allocating any of it."""
-    available = free_memory()
-    needed = ARRAYS_HELD * 8 * size**2
+    needed = exact_memory(size)
     if available is not None and needed > available:
         fits = int(np.sqrt(available / (8 * ARRAYS_HELD)))
         raise MemoryBudgetError(
-            f"an exact fit of {size} labels needs about {needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free. "
+            f"an exact fit of {size} labels needs about {needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB may be used. "
             f"Pass rank='auto' for a low-rank fit, or fit at most {fits} labels at a time."
         )

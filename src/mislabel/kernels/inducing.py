@@ -5,7 +5,6 @@ Both need only columns of the kernel matrix, so they work for every kernel, grap
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,6 +16,7 @@ from sklearn.cluster import MiniBatchKMeans
 from mislabel.errors import InvalidParameterError, unknown_name
 from mislabel.kernels.on_data import take_points
 from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.linalg.mapped import let_go, new_mapped
 from mislabel.linalg.row_blocks import FactorRows, squared_norms
 
 #: Pivots drawn at a time, and rows of the kernel evaluated at a time.
@@ -89,12 +89,9 @@ def new_storage(shape: tuple[int, int], storage: str) -> np.ndarray:
     """Room for a factor: doubles or single precision in memory, or single precision in a file that goes when it is let go."""
     if storage not in STORAGES:
         raise unknown_name("storage", storage, STORAGES)
-    if storage != "file":
-        return np.zeros(shape, dtype=np.float64 if storage == "double" else np.float32)
-    with tempfile.NamedTemporaryFile(prefix="mislabel-", suffix=".factor") as file:
-        # The mapping keeps the file alive; its name is gone at once, so that nothing is left behind by a crash.
-        file.truncate(4 * shape[0] * shape[1])
-        return np.memmap(file, dtype=np.float32, mode="r+", shape=shape)
+    if storage == "file":
+        return new_mapped(shape, np.float32)
+    return np.zeros(shape, dtype=np.float64 if storage == "double" else np.float32)
 
 
 class LocalFactor:
@@ -128,6 +125,8 @@ class LocalFactor:
             new = new_columns(self._kernel, points, self._factor[part, : self._done], chosen, known, root)
             self._factor[part, self._done : end] = new
             squares[part] = squared_norms(new)
+            let_go(self._factor)
+            let_go(self._points)
         self._done = end
         return squares
 

@@ -11,7 +11,10 @@ from mislabel.errors import KernelMatrixError
 from mislabel.kernels.adapters import AmplitudeKernel, PrecomputedKernel
 from mislabel.kernels.contraction import contracted_gradient
 from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.linalg.mapped import let_go, mapping_of, new_mapped
 
+#: More rows than this of an array in a file are taken into another file.
+MAPPED_FROM = 65_536
 _FROZEN_RANGE = np.log(1e4)
 
 
@@ -160,6 +163,16 @@ class FrozenShape(KernelOnData):
         return [self]
 
 
+def _mapped_rows(points: FloatArray, index: IntArray) -> FloatArray:
+    """Many rows of an array in a file, in another file."""
+    taken = new_mapped((index.size, points.shape[1]), points.dtype)
+    for start in range(0, index.size, MAPPED_FROM):
+        taken[start : start + MAPPED_FROM] = points[index[start : start + MAPPED_FROM]]
+        let_go(points)
+        let_go(taken)
+    return taken
+
+
 def tuning_size(kernel: Kernel) -> int | None:
     """On how many points an expensive kernel is tuned; None if its evaluation costs no more than the fit."""
     parts = [part for name in ("k1", "k2", "kernel") if (part := getattr(kernel, name, None)) is not None]
@@ -178,4 +191,6 @@ def take_points(points: Any, index: IntArray) -> Any:
     """Rows of an array, items of a list, or rows that are kept elsewhere."""
     if hasattr(points, "take_rows"):
         return points.take_rows(index)
+    if index.size > MAPPED_FROM and mapping_of(points) is not None:
+        return _mapped_rows(points, index)
     return points[index] if isinstance(points, np.ndarray) else [points[int(i)] for i in index]

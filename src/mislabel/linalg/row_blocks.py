@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.linalg.mapped import let_go
 
 #: Rows worked on at a time.
 ROWS = 4096
@@ -57,6 +58,7 @@ class LocalRows(FactorRows):
         for start in range(0, self.size, ROWS):
             part = slice(start, start + ROWS)
             rows = np.ascontiguousarray(self.factor[part], dtype=np.float64)
+            let_go(self.factor)
             yield work(rows, *(vector[part] for vector in by_row), *common)
 
     def each(self, work: RowWork, by_row: Sequence[FloatArray] = (), common: Sequence[Any] = ()) -> list[Any]:

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel import __version__
-from mislabel.data.table_files import TableFile
+from mislabel.data.large_tables import LargeTable
+from mislabel.data.table_files import Dialect, TableFile
 from mislabel.decisions import coverage
 from mislabel.decisions.patterns import confidence_words
 from mislabel.estimators.one_call import Audit
@@ -19,6 +20,8 @@ from mislabel.report.words import model_line, number, pattern_line, summary_line
 
 #: Rows with their own features and neighbours; the rest are shown by their numbers alone.
 MOST_DETAILED = 2000
+#: Rows in the page: of larger tables, so many of the most suspicious.
+MOST_ROWS = 200_000
 #: Also the best of those not called suspect, which a reviewer may want to see.
 DETAILED_TRUSTED = 100
 NEIGHBOURS = 5
@@ -38,7 +41,7 @@ class Source:
 
     name: str
     fingerprint: str
-    table: TableFile | None = None
+    table: TableFile | LargeTable | None = None
     sheet: str | None = None
 
     @property
@@ -46,12 +49,18 @@ class Source:
         """What had to be decided while reading."""
         return self.table.notes if self.table is not None else []
 
+    @property
+    def dialect(self) -> Dialect | None:
+        """How a text table is written; None for anything else."""
+        return self.table.dialect if isinstance(self.table, TableFile) else None
+
 
 def report_content(audit: Audit, source: Source) -> dict[str, Any]:
     """Everything the page needs, ready for JSON."""
-    table, positions = audit.table, audit.positions
     evidence = audit.model.calibrated_evidence_
-    order = _detailed(table)
+    details = _Details.of(audit)
+    kept = _kept(audit, details)
+    table, positions = audit.table.iloc[kept], audit.positions[kept]
     return {
         "version": __version__,
         "file": _file(audit, source),
@@ -62,7 +71,7 @@ def report_content(audit: Audit, source: Source) -> dict[str, Any]:
         "words": summary_lines(audit)[:2],
         "trust": [model_line(audit), *trust_lines(audit)],
         "patternLine": pattern_line(audit),
-        "patterns": _patterns(audit),
+        "patterns": _patterns(audit, kept),
         "used": audit.used,
         "leftOut": [{"column": item.column, "kind": item.kind, "reason": item.reason} for item in audit.left_out],
         "notes": source.notes,
@@ -80,7 +89,7 @@ def report_content(audit: Audit, source: Source) -> dict[str, Any]:
             "suspect": _packed(table["suspect"], "u1"),
         },
         "ids": None if _ids_are_positions(audit) else [_cell(row) for row in table["row"]],
-        "details": _details(audit, order),
+        "details": details.content(audit, kept),
         "cells": _cells(source, audit.label),
     }
 
@@ -92,8 +101,7 @@ def _file(audit: Audit, source: Source) -> dict[str, Any]:
         "rows": len(audit.frame),
         "sheet": source.sheet,
     }
-    if source.table is not None and source.table.dialect is not None:
-        dialect = source.table.dialect
+    if (dialect := source.dialect) is not None:
         found["dialect"] = {
             "delimiter": dialect.delimiter,
             "decimal": dialect.numbers.decimal,
@@ -124,6 +132,16 @@ def _cell(value: Any) -> str:
     return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
 
 
+def _kept(audit: Audit, details: _Details) -> NDArray[np.intp]:
+    """Ranks of the rows that the page holds: all, or the most suspicious and those that others refer to."""
+    size = len(audit.table)
+    if size <= MOST_ROWS:
+        return np.arange(size, dtype=np.intp)
+    parts = [np.arange(MOST_ROWS), details.ranks, audit.ranks[details.near.ravel()]]
+    parts += [audit.ranks[pattern.positions] for pattern in audit.patterns]
+    return np.unique(np.concatenate(parts)).astype(np.intp)
+
+
 def _detailed(table: pd.DataFrame) -> NDArray[np.intp]:
     suspects = int(table["suspect"].sum())
     missing = np.flatnonzero(table["label"].isna().to_numpy())[:MOST_DETAILED]
@@ -131,35 +149,48 @@ def _detailed(table: pd.DataFrame) -> NDArray[np.intp]:
     return np.unique(np.concatenate([np.arange(min(first, len(table))), missing])).astype(np.intp)
 
 
-def _details(audit: Audit, ranks: NDArray[np.intp]) -> dict[str, Any]:
-    positions = audit.positions[ranks]
-    near, similarity = audit.neighbours(positions.tolist(), NEIGHBOURS)
-    columns = audit.used[:MOST_FEATURES]
-    shown = np.unique(np.concatenate([positions, near.ravel()])).astype(np.intp)
-    where = {int(position): k for k, position in enumerate(shown)}
-    subset = audit.frame.iloc[shown]
-    rank_of = audit.ranks
-    return {
-        "columns": columns,
-        "features": [[_cell(value) for value in row] for row in subset[columns].itertuples(index=False, name=None)],
-        "rank": {str(int(rank)): where[int(position)] for rank, position in zip(ranks, positions, strict=True)},
-        "near": [
-            [
-                [int(rank_of[other]), where[int(other)], round(float(close), 4)]
-                for other, close in zip(row, near_by, strict=True)
-            ]
-            for row, near_by in zip(near, similarity, strict=True)
-        ],
-        "nearOf": [int(rank) for rank in ranks],
-    }
+@dataclass(frozen=True)
+class _Details:
+    """Rows shown with their features, and the positions of their neighbours."""
+
+    ranks: NDArray[np.intp]
+    near: NDArray[np.intp]
+    similarity: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, audit: Audit) -> _Details:
+        ranks = _detailed(audit.table)
+        return cls(ranks, *audit.neighbours(audit.positions[ranks].tolist(), NEIGHBOURS))
+
+    def content(self, audit: Audit, kept: NDArray[np.intp]) -> dict[str, Any]:
+        """Ranks in the page are places in ``kept``."""
+        positions = audit.positions[self.ranks]
+        columns = audit.used[:MOST_FEATURES]
+        shown = np.unique(np.concatenate([positions, self.near.ravel()])).astype(np.intp)
+        where = {int(position): k for k, position in enumerate(shown)}
+        subset = audit.frame_rows(shown, columns)
+        rank_of, ranks = audit.ranks, np.searchsorted(kept, self.ranks)
+        return {
+            "columns": columns,
+            "features": [[_cell(value) for value in row] for row in subset.itertuples(index=False, name=None)],
+            "rank": {str(int(rank)): where[int(position)] for rank, position in zip(ranks, positions, strict=True)},
+            "near": [
+                [
+                    [int(np.searchsorted(kept, rank_of[other])), where[int(other)], round(float(close), 4)]
+                    for other, close in zip(row, near_by, strict=True)
+                ]
+                for row, near_by in zip(self.near, self.similarity, strict=True)
+            ],
+            "nearOf": [int(rank) for rank in ranks],
+        }
 
 
-def _patterns(audit: Audit) -> list[dict[str, Any]]:
+def _patterns(audit: Audit, kept: NDArray[np.intp]) -> list[dict[str, Any]]:
     rank_of = audit.ranks
     return [
         {
             "words": _cell(pattern.words),
-            "ranks": [int(rank) for rank in rank_of[pattern.positions]],
+            "ranks": [int(rank) for rank in np.searchsorted(kept, rank_of[pattern.positions])],
             "byAccident": round(float(pattern.by_accident), 3),
             "certainty": confidence_words(pattern.p_value),
         }
@@ -211,7 +242,7 @@ def _histogram(z: NDArray[np.float64], audit: Audit) -> dict[str, Any]:
 def _cells(source: Source, label: str) -> dict[str, Any] | None:
     """The file's own cells, where they are text and not too many."""
     table = source.table
-    if table is None or table.dialect is None:
+    if not isinstance(table, TableFile) or table.dialect is None:
         return None
     sizes = [table.cells[name].str.len().sum() for name in table.cells.columns]
     if sum(sizes) + 3 * table.cells.size > MOST_CELLS:

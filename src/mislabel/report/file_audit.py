@@ -17,13 +17,15 @@ import pandas as pd
 
 from mislabel import __version__
 from mislabel.data.corrections import safe_cell
+from mislabel.data.large_tables import LargeTable
 from mislabel.data.molecules import READERS as MOLECULE_READERS
 from mislabel.data.molecules import MoleculeSet, bond_graphs, read_molecules
 from mislabel.data.number_text import is_missing
 from mislabel.data.table_files import TableFile, fingerprint_of, read_table, similar_file
-from mislabel.data.tables import check_column
+from mislabel.data.tables import HasColumns, check_column
 from mislabel.errors import InvalidLabelsError, InvalidParameterError, TableFileError, describe_rows, unknown_name
-from mislabel.estimators.one_call import Audit, audit_molecules, audit_table_of
+from mislabel.estimators.one_call import Audit, audit_large_table, audit_molecules, audit_table_of
+from mislabel.estimators.validation import memory_budget
 from mislabel.kernels import MolecularKernel, bond_kernel
 from mislabel.report.content import Source
 from mislabel.report.html import write_report
@@ -36,6 +38,7 @@ KERNELS = ("auto", "table", "extensive", "intensive", "bonds")
 EXTENSIVE_FROM = 0.5
 _SMILES_NAME = re.compile(r"(?i)smiles")
 _WORST_IN_SUMMARY = 100
+_ROWS_WRITTEN = 100_000
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,12 @@ def audit_file(
     kernel: str = "auto",
     sheet: str | None = None,
     client: Any = None,
+    memory: str | float | None = None,
     **options: Any,
 ) -> FileAudit:
     """Audit one column of a table, or one property of a file of molecules, and write the results into ``out``.
 
-    With a dask ``client`` tables are fitted on its workers.
+    With a dask ``client`` tables are fitted on its workers. With a ``memory`` budget a Parquet file is read piece by piece.
     """
     path, out = Path(path), Path(out)
     if kernel not in KERNELS:
@@ -79,12 +83,18 @@ def audit_file(
         raise InvalidParameterError(f"fdr must lie between 0 and 1, got {fdr!r}; 0.05 is a common choice.")
     _check_folder(path, out)
     options.setdefault("missing", "predict")
-    if path.suffix.lower() in MOLECULE_SUFFIXES:
+    columns = {"id": id, "drop": list(drop), "features": features, "label_error": label_error}
+    if memory is not None:
+        large = LargeTable(path)
+        if client is not None:
+            raise InvalidParameterError("a memory budget and dask exclude each other: workers hold their own rows.")
+        audit, notes = _audit_large_file(large, label, columns, fdr, kernel, {**options, "memory": memory})
+        source = Source(path.name, large.fingerprint, large)
+    elif path.suffix.lower() in MOLECULE_SUFFIXES:
         _only_tables(client)
         audit, source, notes = _audit_molecule_file(path, label, fdr, kernel, options)
     else:
         table = read_table(path, sheet)
-        columns = {"id": id, "drop": list(drop), "features": features, "label_error": label_error}
         audit, notes = _audit_table_file(table, label, columns, fdr, kernel, {**options, "client": client})
         source = Source(path.name, table.fingerprint, table, sheet)
     _write(audit, source, out, notes)
@@ -151,10 +161,9 @@ def _audit_table_file(
     table: TableFile, label: str, columns: dict[str, Any], fdr: float, kernel: str, options: dict[str, Any]
 ) -> tuple[Audit, list[str]]:
     frame = table.frame
-    for name in [label, columns["id"], *columns["drop"], *(columns["features"] or ()), columns["label_error"]]:
-        if name is not None:
-            check_column(frame, name)
-    _check_label_cells(table, label, columns["id"])
+    _check_columns(frame, label, columns)
+    cells = table.cells.iloc[:, list(frame.columns).index(label)]
+    _check_label_cells(label, frame[label], cells, frame[columns["id"]] if columns["id"] is not None else None)
     errors = columns.pop("label_error")
     smiles = _smiles_column(frame, label, columns, kernel)
     if smiles is None:
@@ -168,6 +177,29 @@ def _audit_table_file(
     options = {**options, "kernel": bond_kernel(), "mean": None, "y_err": known}
     audit = audit_molecules(molecules, label, fdr, frame=frame, id=columns["id"], **options)
     return audit, [f"molecules were compared by the SMILES in column {smiles!r}; other columns were not used."]
+
+
+def _audit_large_file(
+    table: LargeTable, label: str, columns: dict[str, Any], fdr: float, kernel: str, options: dict[str, Any]
+) -> tuple[Audit, list[str]]:
+    if kernel not in ("auto", "table"):
+        raise InvalidParameterError(f"a memory budget goes with tables of features, not with --kernel {kernel}.")
+    _check_columns(table, label, columns)
+    ids = table[columns["id"]] if columns["id"] is not None else None
+    _check_label_cells(label, table[label], table.cells(label), ids)
+    errors = columns.pop("label_error")
+    audit = audit_large_table(table, label, fdr, y_err=errors, **columns, **options)
+    budget = memory_budget(options["memory"]) or 0.0
+    return audit, [
+        f"read piece by piece in a memory budget of {budget / 1e9:.3g} GB: columns were judged and encoded by rows spread "
+        "over the file, and the Gaussian process works without a mean model."
+    ]
+
+
+def _check_columns(frame: HasColumns, label: str, columns: dict[str, Any]) -> None:
+    for name in [label, columns["id"], *columns["drop"], *(columns["features"] or ()), columns["label_error"]]:
+        if name is not None:
+            check_column(frame, name)
 
 
 def _smiles_column(frame: pd.DataFrame, label: str, columns: dict[str, Any], kernel: str) -> str | None:
@@ -190,20 +222,20 @@ def _smiles_column(frame: pd.DataFrame, label: str, columns: dict[str, Any], ker
     return named[0] if named else None
 
 
-def _check_label_cells(table: TableFile, label: str, id: str | None) -> None:
+def _check_label_cells(label: str, column: pd.Series, cells: pd.Series, ids: pd.Series | None) -> None:
     """Complain about label cells that are neither numbers nor empty, naming the rows."""
-    column = table.frame[label]
-    cells = table.cells.iloc[:, list(table.frame.columns).index(label)]
-    text = cells.astype(object).where(cells.notna(), "").astype(str).reset_index(drop=True)
-    numbers = pd.to_numeric(column, errors="coerce").reset_index(drop=True)
-    bad = np.flatnonzero(numbers.isna().to_numpy() & ~text.map(is_missing).to_numpy())
+    gone = np.flatnonzero(pd.to_numeric(column, errors="coerce").isna().to_numpy())
+    suspicious = cells.iloc[gone]
+    text = suspicious.astype(object).where(suspicious.notna(), "").astype(str).reset_index(drop=True)
+    unreadable = ~text.map(is_missing).to_numpy(dtype=bool)
+    bad, text = gone[unreadable], text[unreadable]
     if bad.size:
-        rows = table.frame[id].to_numpy()[bad] if id is not None else bad
+        rows = ids.to_numpy()[bad] if ids is not None else bad
         where = describe_rows(rows)
-        counted = "" if id is not None else ", counted from 0 after the header"
+        counted = "" if ids is not None else ", counted from 0 after the header"
         raise InvalidLabelsError(
             f"the label column {label!r} holds {bad.size} cell{'s' if bad.size > 1 else ''} that cannot be read as a "
-            f"number ({where}{counted}; the first is {text.iloc[bad[0]][:40]!r}): correct or empty them, or choose "
+            f"number ({where}{counted}; the first is {text.iloc[0][:40]!r}): correct or empty them, or choose "
             "another label."
         )
 
@@ -213,8 +245,7 @@ def _write(audit: Audit, source: Source, out: Path, notes: list[str]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=".writing-", dir=out))
     try:
-        csv_table = audit.table.assign(row=audit.table["row"].map(safe_cell))
-        csv_table.to_csv(work / "audit.csv", index=False, errors="replace")
+        _write_csv(audit.table, work / "audit.csv")
         write_report(audit, source, work / "report.html")
         text = json.dumps(summary(audit, source, notes), indent=1, ensure_ascii=False, allow_nan=False)
         (work / "summary.json").write_text(text + "\n", encoding="utf-8", errors="replace")
@@ -224,6 +255,14 @@ def _write(audit: Audit, source: Source, out: Path, notes: list[str]) -> None:
         shutil.rmtree(work, ignore_errors=True)
         if not existed and not any(out.iterdir()):
             out.rmdir()
+
+
+def _write_csv(table: pd.DataFrame, path: Path) -> None:
+    """The audit table, some rows at a time: it may be most of what memory holds."""
+    for start in range(0, max(len(table), 1), _ROWS_WRITTEN):
+        part = table.iloc[start : start + _ROWS_WRITTEN]
+        part = part.assign(row=part["row"].map(safe_cell))
+        part.to_csv(path, index=False, errors="replace", mode="a" if start else "w", header=not start)
 
 
 def summary(audit: Audit, source: Source, notes: Sequence[str] = ()) -> dict[str, Any]:
@@ -237,7 +276,7 @@ def summary(audit: Audit, source: Source, notes: Sequence[str] = ()) -> dict[str
         "mislabel": __version__,
         "file": source.name,
         "sha256": source.fingerprint,
-        "read_as": source.table.dialect.describe() if source.table is not None and source.table.dialect else None,
+        "read_as": source.dialect.describe() if source.dialect is not None else None,
         "label": audit.label,
         "id": audit.id,
         "rows": len(audit.table),

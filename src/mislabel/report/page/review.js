@@ -372,6 +372,7 @@
     const text = String(value).replace(/e\+?(-?)(\d)$/, "e$10$2").replace(/e(\d)/, "e+$1");
     return text.replace(".", decimal);
   };
+  const whole = Boolean(content.cells) || size === content.file.rows;
   const cleanedText = () => {
     const byPosition = new Map(decisionList().map((decision) => [decision.position, decision]));
     const dialect = content.file.dialect ?? { delimiter: ",", decimal: ".", lineEnd: "\n", mark: false };
@@ -571,6 +572,7 @@
     const used = make("p", { dir: "auto" }, `Used as features: ${content.used.slice(0, 60).join(", ")}${content.used.length > 60 ? ", …" : ""}.`);
     $("columns").replaceChildren(used);
     for (const item of content.leftOut) $("columns").append(make("p", { dir: "auto" }, `Left out: ${item.column} (${item.reason}).`));
+    if (size < content.file.rows) $("columns").append(make("p", {}, `This page holds the ${plural(size, "row")} that look most suspicious, out of ${plural(content.file.rows, "row")}; all of them are in audit.csv. The cleaned file is made by the command below.`));
     for (const item of content.notes) $("columns").append(make("p", { dir: "auto", class: "muted" }, `Note: ${item}`));
   };
   const drawViews = () => {
@@ -602,6 +604,7 @@
   $("next").addEventListener("click", () => { pageNumber++; draw(); });
   $("undo").addEventListener("click", undo);
   $("export-decisions").addEventListener("click", () => download("decisions.json", decisionsText(), "application/json"));
+  $("export-clean").hidden = !whole;
   $("export-clean").addEventListener("click", () => download(`${base}-cleaned.csv`, cleanedText(), "text/csv"));
   $("theme").addEventListener("click", () => {
     const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

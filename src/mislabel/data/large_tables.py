@@ -1,0 +1,187 @@
+"""Tables larger than memory: a Parquet file of which one column, or some rows, are read at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mislabel.data.columns import LeftOut, choose_features
+from mislabel.data.table_files import (
+    TextColumn,
+    fingerprint_of,
+    similar_file,
+    unique_names,
+    why_unreadable,
+)
+from mislabel.data.tables import FeatureEncoder, LabelledTable, check_column, nothing_left, numeric_label
+from mislabel.errors import MissingDependencyError, TableFileError
+from mislabel.linalg.mapped import let_go, new_mapped
+
+#: Cells decoded at a time.
+BATCH_CELLS = 4_000_000
+#: Rows, spread over the file, from which columns are judged and encodings learned.
+SAMPLE_ROWS = 20_000
+#: Rows at the start of the file from which it is told how text columns write numbers, and which columns count the rows.
+FIRST_ROWS = 2_000
+
+
+class LargeTable:
+    """A Parquet file that stays where it is.
+
+    columns : unique names. notes : what had to be decided while reading, in words.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if self.path.suffix.lower() != ".parquet":
+            raise TableFileError(
+                f"{self.path}: only Parquet files can be read piece by piece, in a memory budget. Convert it once, for "
+                "example with pandas.read_csv(...).to_parquet(...), or leave the budget out."
+            )
+        if not self.path.exists():
+            raise TableFileError(f"{self.path}: no such file.{similar_file(self.path)}")
+        try:
+            from pyarrow import parquet
+        except ImportError:
+            raise MissingDependencyError("Parquet needs pyarrow: pip install 'mislabel[tables]'.") from None
+        try:
+            self._file = parquet.ParquetFile(self.path)
+        except Exception as error:
+            raise TableFileError(f"{self.path} cannot be read as Parquet: {why_unreadable(error)}") from None
+        described = self._file.schema_arrow.pandas_metadata or {}
+        index = {name for name in described.get("index_columns", ()) if isinstance(name, str)}
+        self._stored = [name for name in self._file.schema_arrow.names if name not in index]
+        self.columns, self.notes = unique_names(self._stored)
+        self._rows = self._file.metadata.num_rows
+        if not self.columns:
+            raise TableFileError(f"{self.path} has no columns.")
+        if not self._rows:
+            raise TableFileError(f"{self.path} has a header but no rows.")
+        self._texts = self._text_columns()
+
+    def __len__(self) -> int:
+        return int(self._rows)
+
+    def __getitem__(self, name: str) -> pd.Series:
+        """One whole column."""
+        check_column(self, name)
+        return pd.concat([batch[name] for _, batch in self.batches([name])], ignore_index=True)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the file's bytes."""
+        return fingerprint_of(self.path)
+
+    def cells(self, name: str) -> pd.Series:
+        """One whole column as it stands in the file."""
+        stored = self.stored_name(name)
+        return pd.concat([batch[stored] for _, batch in self._batches([stored])], ignore_index=True)
+
+    def stored_name(self, name: str) -> str:
+        """What a column is called in the file."""
+        return self._stored[self.columns.index(name)]
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, pd.DataFrame]]:
+        """Some columns of all rows, piece by piece, each with the position of its first row."""
+        stored = [self.stored_name(name) for name in columns]
+        for start, batch in self._batches(stored):
+            yield start, self._typed(batch, columns)
+
+    def rows(self, positions: NDArray[np.intp], columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Some rows, in the order of ``positions``."""
+        columns = self.columns if columns is None else columns
+        wanted = np.unique(positions)
+        stored = [self.stored_name(name) for name in columns]
+        found = []
+        for start, batch in self._batches(stored, wanted):
+            inside = wanted[(wanted >= start) & (wanted < start + len(batch))] - start
+            if inside.size:
+                found.append(self._typed(batch.iloc[inside], columns).reset_index(drop=True))
+        return pd.concat(found, ignore_index=True).iloc[np.searchsorted(wanted, positions)]
+
+    def spread_rows(self, count: int) -> NDArray[np.intp]:
+        """Positions spread evenly over the file."""
+        return np.linspace(0, len(self) - 1, min(count, len(self))).astype(np.intp)
+
+    def _batches(self, stored: Sequence[str], wanted: NDArray[np.intp] | None = None) -> Iterator[tuple[int, Any]]:
+        size = max(BATCH_CELLS // max(len(stored), 1), 1024)
+        start = 0
+        for group in range(self._file.metadata.num_row_groups):
+            end = start + self._file.metadata.row_group(group).num_rows
+            if wanted is None or np.any((wanted >= start) & (wanted < end)):
+                at = start
+                for batch in self._file.iter_batches(size, row_groups=[group], columns=list(stored)):
+                    yield at, batch.to_pandas(ignore_metadata=True)
+                    at += batch.num_rows
+            start = end
+
+    def _text_columns(self) -> dict[str, TextColumn]:
+        first = next(self._batches(self._stored))[1].iloc[:FIRST_ROWS]
+        found = {
+            name: TextColumn.recognised(first[stored]) for name, stored in zip(self.columns, self._stored, strict=True)
+        }
+        return {name: text for name, text in found.items() if text is not None}
+
+    def _typed(self, batch: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+        frame = batch.set_axis(list(columns), axis=1)
+        for name in columns:
+            if name in self._texts:
+                frame[name] = self._texts[name].read(frame[name])
+        return frame
+
+
+def read_large_table(
+    table: LargeTable,
+    label: str,
+    *,
+    id: str | None = None,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    progress: Callable[[str, float], None] = lambda message, fraction: None,
+) -> LabelledTable:
+    """As :func:`read_labelled_table`: the features end in a file, and are learned from rows spread over the table."""
+    for name in [label, *([id] if id is not None else []), *drop, *(features or ())]:
+        check_column(table, name)
+    progress("reading labels", 0.0)
+    rows = np.arange(len(table)) if id is None else table[id].to_numpy()
+    numbers = numeric_label(table[label], rows)
+    excluded = {label, *drop, *([id] if id is not None else [])}
+    names = [name for name in (features if features is not None else table.columns) if name not in excluded]
+    progress("looking at rows spread over the file", 0.05)
+    positions = table.spread_rows(SAMPLE_ROWS)
+    sample = table.rows(positions, names)
+    used, left_out = _choose(table, sample, positions, numbers, names, features is not None)
+    if not used:
+        raise nothing_left(left_out)
+    encoder = FeatureEncoder.learned_from(sample[used])
+    encoded = new_mapped((len(table), len(encoder.names)), np.float64)
+    for start, batch in table.batches(used):
+        encoded[start : start + len(batch)] = encoder.encode(batch)
+        let_go(encoded)
+        progress("turning columns into numbers", 0.1 + 0.9 * (start + len(batch)) / len(table))
+    return LabelledTable(encoded, encoder.names, numbers, rows, used, left_out)
+
+
+def _choose(
+    table: LargeTable,
+    sample: pd.DataFrame,
+    positions: NDArray[np.intp],
+    numbers: NDArray[np.float64],
+    names: Sequence[str],
+    asked_for: bool,
+) -> tuple[list[str], list[LeftOut]]:
+    used, left_out = choose_features(sample.reset_index(drop=True), numbers[positions], names, asked_for=asked_for)
+    if used and not asked_for:
+        # Whether a column counts the rows is seen in neighbouring ones only.
+        first = np.arange(min(FIRST_ROWS, len(table)))
+        _, beginning = choose_features(table.rows(first, used), numbers[first], used, asked_for=False)
+        ids = [item for item in beginning if item.kind == "id"]
+        left_out += ids
+        used = [name for name in used if name not in {item.column for item in ids}]
+    return used, left_out

@@ -1,0 +1,36 @@
+"""Arrays in files: larger than memory, and in memory only as far as they are being looked at."""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+
+def new_mapped(shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
+    """An array of zeros in a temporary file.
+
+    The mapping keeps the file alive; its name is gone at once, so that nothing is left behind by a crash.
+    """
+    with tempfile.NamedTemporaryFile(prefix="mislabel-", suffix=".array") as file:
+        file.truncate(int(np.prod(shape)) * np.dtype(dtype).itemsize)
+        return np.memmap(file, dtype=dtype, mode="r+", shape=shape)
+
+
+def mapping_of(array: Any) -> mmap.mmap | None:
+    """The file mapping that an array, or the array it is a view of, lies in."""
+    while array is not None:
+        if isinstance(array, mmap.mmap):
+            return array
+        array = getattr(array, "base", None)
+    return None
+
+
+def let_go(array: Any) -> None:
+    """Give back the memory that pages of a mapped array take; what was written stays in its file. Others stay as they are."""
+    mapping = mapping_of(array)
+    if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapping.madvise(mmap.MADV_DONTNEED)
