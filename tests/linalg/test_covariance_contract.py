@@ -7,6 +7,8 @@ from mislabel.errors import KernelMatrixError
 from mislabel.linalg import DenseCovariance, DenseSignal
 from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
+from mislabel.linalg.row_blocks import LocalRows
+from mislabel.noise.objective import NoiseProblem
 from tests import naive
 
 
@@ -74,6 +76,24 @@ class CovarianceContract:
             assert labels[i] - found.error[i] == pytest.approx(mean, rel=1e-8, abs=1e-8)
             assert found.variance[i] == pytest.approx(variance + noise[i], rel=1e-8)
 
+    def test_what_was_expected_and_what_was_not_are_both_solved_for(self, parts, rng):
+        signal, _, noise, total = parts
+        expected, other = rng.standard_normal((2, len(total)))
+        for order in ("quadratic first", "solution first", "diagonal first"):
+            covariance = signal.with_noise(noise, expected)
+            if order == "diagonal first":
+                covariance.inverse_diagonal()
+            if order != "quadratic first":
+                np.testing.assert_allclose(
+                    covariance.solve(expected), np.linalg.solve(total, expected), rtol=1e-7, atol=1e-9
+                )
+            for rhs in (expected, other):
+                solution = np.linalg.solve(total, rhs)
+                assert covariance.quadratic(rhs) == pytest.approx(rhs @ solution, rel=1e-8)
+                assert covariance.quadratic(rhs, solution) == pytest.approx(rhs @ solution, rel=1e-8)
+                np.testing.assert_allclose(covariance.solve(rhs), solution, rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(covariance.inverse_diagonal(), np.diag(np.linalg.inv(total)), rtol=1e-9)
+
     def test_the_signal_is_not_changed(self, parts):
         signal, _, noise, _ = parts
         before = signal.with_noise(noise).logdet()
@@ -105,6 +125,27 @@ class TestDense(CovarianceContract):
     def test_not_positive_definite(self):
         with pytest.raises(KernelMatrixError, match="leading minor 2 of 2"):
             DenseCovariance(np.asfortranarray([[1.0, 2.0], [2.0, 1.0]]))
+
+
+def test_a_state_takes_two_passes_over_the_factor(rng):
+    class Counted(LocalRows):
+        passes = 0
+
+        def each(self, *arguments):
+            type(self).passes += 1
+            return super().each(*arguments)
+
+        def total(self, *arguments):
+            type(self).passes += 1
+            return super().total(*arguments)
+
+    labels = rng.standard_normal(30)
+    signal = LowRankSignal(Counted(rng.standard_normal((30, 4))), rng.random(30))
+    problem = NoiseProblem(signal, labels, np.full(30, 0.1))
+    problem.objective(np.zeros(30))
+    assert Counted.passes == 1
+    problem.evaluate(np.zeros(30))
+    assert Counted.passes == 3
 
 
 class TestLowRankDiagonalRest(CovarianceContract):

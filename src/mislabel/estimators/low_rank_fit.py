@@ -62,7 +62,7 @@ UNIFORM_ROUNDS = 4
 REFINING_ROUNDS = 8
 SETTLED = 0.01
 #: Labels from which three numbers are estimated well enough; more are not looked at for them.
-REFINING_ROWS = 20_000
+REFINING_ROWS = 10_000
 SOLVER_CYCLES = 60
 #: The residual that low-rank fits aim at: below it, the approximation itself is the larger error.
 LOW_RANK_TOL = 1e-4

@@ -113,7 +113,9 @@ class LocalFactor:
 
     def rows(self, index: IntArray) -> FloatArray:
         """Some rows of the factor, as far as it has grown."""
-        return np.asarray(self._factor[index, : self._done], dtype=float)
+        taken = np.asarray(self._factor[index, : self._done], dtype=float)
+        let_go(self._factor)
+        return taken
 
     def extend(self, chosen: Any, known: FloatArray, root: FloatArray) -> FloatArray:
         """Add the columns of the pivots ``chosen``, some rows at a time."""

@@ -191,6 +191,10 @@ def take_points(points: Any, index: IntArray) -> Any:
     """Rows of an array, items of a list, or rows that are kept elsewhere."""
     if hasattr(points, "take_rows"):
         return points.take_rows(index)
+    if not isinstance(points, np.ndarray):
+        return [points[int(i)] for i in index]
     if index.size > MAPPED_FROM and mapping_of(points) is not None:
         return _mapped_rows(points, index)
-    return points[index] if isinstance(points, np.ndarray) else [points[int(i)] for i in index]
+    taken = np.asarray(points)[index]
+    let_go(points)
+    return taken

@@ -38,6 +38,10 @@ class Covariance(ABC):
     def solve(self, rhs: FloatArray) -> FloatArray:
         """Return ``C @ rhs`` for a vector or a matrix of columns."""
 
+    def quadratic(self, rhs: FloatArray, solution: FloatArray | None = None) -> float:
+        """Return ``rhs' C rhs``; ``solution`` is ``C @ rhs`` where that is known."""
+        return float(rhs @ (self.solve(rhs) if solution is None else solution))
+
     @abstractmethod
     def logdet(self) -> float:
         """Return ``log |K + diag(noise)|``."""
@@ -86,5 +90,8 @@ class SignalCovariance(ABC):
         """Return ``rhs - (K + diag(noise)) @ solution`` accurately enough to refine ``solution`` with it."""
 
     @abstractmethod
-    def with_noise(self, noise: FloatArray) -> Covariance:
-        """Return ``K + diag(noise)``, factorised; raises KernelMatrixError if it is not positive definite."""
+    def with_noise(self, noise: FloatArray, expected: FloatArray | None = None) -> Covariance:
+        """Return ``K + diag(noise)``, factorised; raises KernelMatrixError if it is not positive definite.
+
+        ``expected`` is a vector that will be solved for: where every look at the data costs, its part is done on the way.
+        """

@@ -139,7 +139,7 @@ class DenseSignal(SignalCovariance):
         """``diag(K)``."""
         return self.matrix.diagonal().copy()
 
-    def with_noise(self, noise: FloatArray) -> DenseCovariance:
+    def with_noise(self, noise: FloatArray, expected: FloatArray | None = None) -> DenseCovariance:
         """``K + diag(noise)``, factorised."""
         matrix = lower_copy(self.matrix)
         matrix.ravel(order="K")[:: self.size + 1] += noise

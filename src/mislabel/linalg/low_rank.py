@@ -19,6 +19,8 @@ from mislabel.linalg.row_blocks import (
     FactorRows,
     LocalRows,
     expansion,
+    expansion_and_norms,
+    gram_and_projection,
     projection,
     squared_norms,
     weighted_gram,
@@ -69,9 +71,9 @@ class LowRankSignal(SignalCovariance):
         smooth = self.rows.joined(expansion, (), (common,))
         return np.asarray(rhs - noise * solution - self.amplitude * (smooth + self.rest * solution))
 
-    def with_noise(self, noise: FloatArray) -> LowRankCovariance:
+    def with_noise(self, noise: FloatArray, expected: FloatArray | None = None) -> LowRankCovariance:
         """``K + diag(noise)``, factorised."""
-        return LowRankCovariance(self, noise)
+        return LowRankCovariance(self, noise, expected)
 
 
 class ReducedCovariance(Covariance):
@@ -93,18 +95,27 @@ class ReducedCovariance(Covariance):
 
 
 class LowRankCovariance(ReducedCovariance):
-    """``t V V' + diag(d)`` with ``d = t rest + noise``, by the matrix inversion lemma: ``B = I + t V' diag(1/d) V``."""
+    """``t V V' + diag(d)`` with ``d = t rest + noise``, by the matrix inversion lemma: ``B = I + t V' diag(1/d) V``.
+
+    With an expected right-hand side, everything about it takes two passes over ``V``: one for the factorisation, one for the
+    solution and the diagonal of the inverse together.
+    """
 
     _signal: LowRankSignal
 
-    def __init__(self, signal: LowRankSignal, noise: FloatArray) -> None:
+    def __init__(self, signal: LowRankSignal, noise: FloatArray, expected: FloatArray | None = None) -> None:
         self.size = signal.size
         self._signal, self._amplitude = signal, signal.amplitude
         self._noise = np.asarray(noise, dtype=float)
         self._own = signal.amplitude * signal.rest + self._noise
         if not (self._own > 0).all():
             raise not_definite(int(np.argmin(self._own)) + 1)
-        reduced = signal.amplitude * signal.rows.total(weighted_gram, (self._own,))
+        self._expected, self._projected = expected, np.zeros(0)
+        if expected is None:
+            reduced = signal.amplitude * signal.rows.total(weighted_gram, (self._own,))
+        else:
+            both = signal.rows.total(gram_and_projection, (self._own, expected))
+            reduced, self._projected = signal.amplitude * both[:, :-1], both[:, -1].copy()
         reduced[np.diag_indices_from(reduced)] += 1.0
         self._root, info = lapack.dpotrf(np.asfortranarray(reduced), lower=1, overwrite_a=1, clean=1)
         if info != 0:
@@ -121,13 +132,31 @@ class LowRankCovariance(ReducedCovariance):
         """``(I - t D^-1 V B^-1 V') D^-1 rhs``."""
         rows, own = self._signal.rows, self._own if rhs.ndim == 1 else self._own[:, None]
         first = rhs / own
-        common, _ = lapack.dpotrs(self._root, rows.total(projection, (first,)), lower=1)
-        return np.asarray(first - self._amplitude * rows.joined(expansion, (), (common,)) / own)
+        common, _ = lapack.dpotrs(self._root, self._projection(rhs), lower=1)
+        if rhs is self._expected and self._inverse_diagonal is None:
+            both = rows.joined(expansion_and_norms, (), (common, self._inverse_root))
+            smooth = both[:, 0]
+            self._set_inverse_diagonal(both[:, 1])
+        else:
+            smooth = rows.joined(expansion, (), (common,))
+        return np.asarray(first - self._amplitude * smooth / own)
+
+    def _projection(self, rhs: FloatArray) -> FloatArray:
+        """``V' D^-1 rhs``."""
+        if rhs is self._expected:
+            return self._projected
+        own = self._own if rhs.ndim == 1 else self._own[:, None]
+        return np.asarray(self._signal.rows.total(projection, (rhs / own,)))
+
+    def quadratic(self, rhs: FloatArray, solution: FloatArray | None = None) -> float:
+        """``rhs' D^-1 rhs - t p' B^-1 p`` with ``p = V' D^-1 rhs``: no further pass where ``rhs`` was expected."""
+        projected = self._projection(rhs)
+        half = solve_triangular(self._root, projected, lower=True)
+        return float(rhs @ (rhs / self._own)) - self._amplitude * float(half @ half)
 
     def coefficients(self, labels: FloatArray) -> FloatArray:
         """``t V' C y``, by which rows of ``V`` give the expected signal; without the cancellation of that product."""
-        common = self._signal.rows.total(projection, (labels / self._own,))
-        found, _ = lapack.dpotrs(self._root, self._amplitude * common, lower=1)
+        found, _ = lapack.dpotrs(self._root, self._amplitude * self._projection(labels), lower=1)
         return np.asarray(found)
 
     def logdet(self) -> float:
@@ -137,10 +166,13 @@ class LowRankCovariance(ReducedCovariance):
     def inverse_diagonal(self) -> FloatArray:
         """``(1 - leverage) / d``."""
         if self._inverse_diagonal is None:
-            norms = self._signal.rows.joined(whitened_norms, (), (self._inverse_root,))
-            leverage = self._amplitude * norms / self._own
-            self._inverse_diagonal = np.maximum(1.0 - leverage, np.finfo(float).eps) / self._own
+            self._set_inverse_diagonal(self._signal.rows.joined(whitened_norms, (), (self._inverse_root,)))
+        assert self._inverse_diagonal is not None
         return self._inverse_diagonal
+
+    def _set_inverse_diagonal(self, norms: FloatArray) -> None:
+        leverage = self._amplitude * norms / self._own
+        self._inverse_diagonal = np.maximum(1.0 - leverage, np.finfo(float).eps) / self._own
 
     def explained(self, rows: FloatArray) -> FloatArray:
         """How the labels reduce the covariance of new points, given their rows of ``V``: ``t V* (I - B^-1) V*'``."""

@@ -77,7 +77,7 @@ class BlockLowRankSignal(SignalCovariance):
             found[part] -= self.factor_rows(part) @ common + self.rest[number] @ solution[part]
         return np.asarray(found)
 
-    def with_noise(self, noise: FloatArray) -> BlockLowRankCovariance:
+    def with_noise(self, noise: FloatArray, expected: FloatArray | None = None) -> BlockLowRankCovariance:
         """``K + diag(noise)``, factorised."""
         return BlockLowRankCovariance(self, noise)
 

@@ -75,7 +75,9 @@ class LocalRows(FactorRows):
 
     def take(self, index: IntArray) -> FloatArray:
         """Some rows, as doubles."""
-        return np.asarray(self.factor[index], dtype=np.float64)
+        taken = np.asarray(self.factor[index], dtype=np.float64)
+        let_go(self.factor)
+        return taken
 
 
 def squared_norms(rows: FloatArray) -> FloatArray:
@@ -87,6 +89,14 @@ def weighted_gram(rows: FloatArray, variance: FloatArray) -> FloatArray:
     """The lower triangle of ``V' diag(1 / variance) V``."""
     half = (rows * (1.0 / np.sqrt(variance))[:, None]).T
     return np.asarray(blas.dsyrk(1.0, half, lower=1))
+
+
+def gram_and_projection(rows: FloatArray, variance: FloatArray, values: FloatArray) -> FloatArray:
+    """:func:`weighted_gram`, with ``V' (x / variance)`` as one more column."""
+    found = np.empty((rows.shape[1], rows.shape[1] + 1), order="F")
+    found[:, :-1] = weighted_gram(rows, variance)
+    found[:, -1] = projection(rows, values / variance)
+    return found
 
 
 def projection(rows: FloatArray, values: FloatArray) -> FloatArray:
@@ -104,3 +114,8 @@ def whitened_norms(rows: FloatArray, inverse_root: FloatArray) -> FloatArray:
     """Squared norms of the rows of ``V L^-T``, given ``L^-1``: a product runs at twice the speed of a triangular solve."""
     half = blas.dtrmm(1.0, inverse_root, np.array(rows.T, order="F"), lower=1, overwrite_b=1)
     return np.asarray(np.einsum("ij,ij->j", half, half))
+
+
+def expansion_and_norms(rows: FloatArray, coefficients: FloatArray, inverse_root: FloatArray) -> FloatArray:
+    """:func:`expansion` and :func:`whitened_norms` side by side."""
+    return np.column_stack([expansion(rows, coefficients), whitened_norms(rows, inverse_root)])

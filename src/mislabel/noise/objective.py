@@ -16,7 +16,7 @@ from mislabel.noise.penalty import Penalty
 
 def negative_log_likelihood(covariance: Covariance, labels: FloatArray) -> float:
     """``L = log |K + S| + y' C y`` (the paper's equation 3): -2 log likelihood - n log 2 pi."""
-    return covariance.logdet() + float(labels @ covariance.solve(labels))
+    return covariance.logdet() + covariance.quadratic(labels)
 
 
 def gradient(weights: FloatArray, precision: FloatArray) -> FloatArray:
@@ -85,7 +85,7 @@ class NoiseProblem:
 
     def covariance(self, noise: FloatArray) -> Covariance:
         """``K + fixed noise + diag(noise)``, factorised."""
-        return self.signal.with_noise(self.fixed_noise + noise)
+        return self.signal.with_noise(self.fixed_noise + noise, self.labels)
 
     def objective(self, noise: FloatArray) -> float:
         """The objective alone: one Cholesky factorisation."""
@@ -103,7 +103,8 @@ class NoiseProblem:
             weights = weights + covariance.solve(left_over)
         precision = covariance.inverse_diagonal()
         slope = gradient(weights, precision) + self.penalty.slope(noise)
-        objective = covariance.logdet() + float(self.labels @ weights) + self.penalty.value(noise)
+        quadratic = float(self.labels @ weights) if self.refine else covariance.quadratic(self.labels, weights)
+        objective = covariance.logdet() + quadratic + self.penalty.value(noise)
         residual = priced_residual(noise, weights, precision, slope, self.penalty)
         return NoiseState(noise, weights, precision, slope, objective, residual, covariance)
 
