@@ -11,6 +11,7 @@ from mislabel.evaluation import detection_report
 from mislabel.linalg import DenseSignal
 from mislabel.noise.base_noise import find_base_noise, judge
 from mislabel.noise.penalty import Penalty
+from mislabel.noise.pricing import HIDDEN_EVIDENCE, fit_scale_mixture
 from mislabel.noise.single_label import single_label_test
 from tests import naive
 
@@ -119,3 +120,15 @@ def test_base_noise_zero_with_an_imprecise_matrix():
         warnings.simplefilter("ignore", JitterWarning)
         model = LabelNoiseRegressor(kernel="precomputed", base_noise=0.0).fit(matrix, labels)
     assert set(np.argsort(model.noise_variance_)[-20:]) == set(range(0, 500, 25))
+
+
+def test_heavy_tails_are_not_taken_for_two_kinds_of_labels():
+    random_state = np.random.RandomState(0)
+    size = 6000
+    noise, variance, base, label_variance = np.zeros(size), np.ones(size), 0.2, 1.0
+    heavy = random_state.standard_t(5, size)
+    assert fit_scale_mixture(heavy).evidence > HIDDEN_EVIDENCE
+    assert judge(noise, heavy, variance, base, label_variance) == "found"
+    two_kinds = random_state.standard_normal(size) * np.where(random_state.random(size) < 0.6, 0.2, 2.0)
+    assert judge(noise, two_kinds, variance, base, label_variance) == "absorbed"
+    assert judge(noise, random_state.standard_normal(size), variance, base, label_variance) == "found"

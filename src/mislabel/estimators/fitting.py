@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def fit_noise_model(
     meter = CostMeter(size)
     learn_base = options.base is None and options.noise == "per-label"
     base = options.base or 0.0
-    price, start, status = 0.0, None, None
+    price, start, status, tuned = 0.0, None, None, None
     flat = not labels.any()
     if options.tune != "none" and not flat:
         tuned_base = None if learn_base or options.noise == "uniform" else base
@@ -108,7 +108,7 @@ def fit_noise_model(
             base, price = tuned.base, tuned.price
         elif options.noise == "uniform":
             start = np.full(size, tuned.base)
-    progress("noise of every label", 0.9)
+    progress("noise of every label", 0.9 if tuned is None or not learn_base else 0.7)
     signal = DenseSignal(kernel.matrix(), meter)
     if learn_base and options.tune == "none" and not flat:
         found = find_base_noise(signal, labels, known_noise, options.penalty)
@@ -138,10 +138,18 @@ def fit_noise_model(
                 error = state.weights / state.precision
                 status = judge(state.noise, error, variance, base, robust_variance(labels))
             if status == "absorbed":
-                base = 0.0
+                base, start = 0.0, None
+                if tuned is not None:
+                    # The hyperparameters belong to a base noise that is not believed.
+                    progress("hyperparameters without base noise", 0.8)
+                    del state, solution, problem
+                    task = replace(task, kernel=kernel, base=0.0)
+                    tuned = tune(task, options.tune, random_state=random_state)
+                    kernel = tuned.kernel
+                    signal = DenseSignal(kernel.matrix(), meter)
                 jitter = stabilizing_jitter(signal, known_noise)
                 problem = NoiseProblem(signal, labels, known_noise + jitter, options.penalty)
-                solution = _solve_per_label(problem, None, options)
+                solution = _solve_per_label(problem, start, options)
     warn_of_solution(solution, status, options)
     return Fitted(
         kernel, solution, problem.fixed_noise, base + jitter, jitter, status, meter.n_factorizations, meter.units

@@ -18,7 +18,7 @@ from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import SAFE_JITTER
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
-from mislabel.noise.pricing import DEFAULT_PRICE, HIDDEN_EVIDENCE, MAJORITY, fit_scale_mixture, fit_two_groups
+from mislabel.noise.pricing import APART, DEFAULT_PRICE, HIDDEN_EVIDENCE, MAJORITY, fit_scale_mixture, fit_two_groups
 from mislabel.noise.solvers.sweeps import SweepState, sweep
 from mislabel.noise.solvers.uniform import exact_uniform_noise
 
@@ -130,6 +130,7 @@ def judge(noise: FloatArray, error: FloatArray, variance: FloatArray, base: floa
     # labels, what is left is a visible mixture of two widths.
     trusted = noise == 0.0
     mixture = fit_scale_mixture(error[trusted] / np.sqrt(variance[trusted]))
-    if mixture.mostly_wide or (base > LARGE_BASE * label_variance and mixture.evidence > HIDDEN_EVIDENCE):
+    two_kinds = mixture.evidence > HIDDEN_EVIDENCE and mixture.ratio > APART
+    if mixture.mostly_wide or (base > LARGE_BASE * label_variance and two_kinds):
         return "absorbed"
     return "found"
