@@ -97,7 +97,7 @@ def test_memory_is_asked_for_first(monkeypatch):
     with pytest.raises(MemoryBudgetError, match="not even storage='file' with rank=32 fits, which needs 32 GB"):
         plan_rank(500, 100_000_000)
     assert plan_rank(500, 1_000_000, storage="file") == RankPlan(500, 0, storage="file")
-    assert plan_rank("auto", 4000, available=3e8).tuning_rows == 2738
+    assert plan_rank("auto", 4000, available=3e8).tuning_rows == 1936
 
 
 def test_memory_budgets_are_read_and_kept(data):

@@ -51,7 +51,7 @@ class LargeTable:
         except ImportError:
             raise MissingDependencyError("Parquet needs pyarrow: pip install 'mislabel[tables]'.") from None
         try:
-            self._file = parquet.ParquetFile(self.path)
+            self._file = parquet.ParquetFile(self.path, pre_buffer=False)
         except Exception as error:
             raise TableFileError(f"{self.path} cannot be read as Parquet: {why_unreadable(error)}") from None
         described = self._file.schema_arrow.pandas_metadata or {}
@@ -116,7 +116,7 @@ class LargeTable:
             end = start + self._file.metadata.row_group(group).num_rows
             if wanted is None or np.any((wanted >= start) & (wanted < end)):
                 at = start
-                for batch in self._file.iter_batches(size, row_groups=[group], columns=list(stored)):
+                for batch in self._file.iter_batches(size, row_groups=[group], columns=list(stored), use_threads=False):
                     yield at, batch.to_pandas(ignore_metadata=True)
                     at += batch.num_rows
             start = end

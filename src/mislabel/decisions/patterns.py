@@ -35,6 +35,8 @@ NEIGHBOURING = 2
 SIGNIFICANCE = 0.01
 #: Labels paired with others' expectations to count accidental fits.
 ACCIDENT_SUSPECTS = 400
+#: Values that are tried as the centre of a common factor.
+MOST_CENTRES = 2000
 
 
 @dataclass(frozen=True)
@@ -201,8 +203,7 @@ def _common_factor(label: FloatArray, expected: FloatArray, variance: FloatArray
         return []
     logs = np.log(label[at] / expected[at])
     relative = std / np.abs(expected[at])
-    close = np.abs(logs[:, None] - logs) <= FIT_Z * np.sqrt(0.5 * (relative[:, None] ** 2 + relative**2))
-    center = float(np.median(logs[close[int(np.argmax(close.sum(axis=1)))]]))
+    center = _densest(logs, relative)
     z = (logs - center) / relative
     members = np.abs(z) <= FIT_Z
     count = int(np.count_nonzero(members))
@@ -217,6 +218,16 @@ def _common_factor(label: FloatArray, expected: FloatArray, variance: FloatArray
     words = f"label = {factor:.4g} x expected"
     details = {"factor": factor, "offset": 0.0}
     return [Pattern("factor", words, at[members], label[at[members]] / factor, accidental, p_value, details)]
+
+
+def _densest(logs: FloatArray, relative: FloatArray) -> float:
+    """Median of the largest group of values around one of them; of many, only some are tried as centres."""
+    best: FloatArray = logs[:1]
+    for k in np.linspace(0, logs.size - 1, min(logs.size, MOST_CENTRES)).astype(np.intp):
+        close = np.abs(logs - logs[k]) <= FIT_Z * np.sqrt(0.5 * (relative[k] ** 2 + relative**2))
+        if np.count_nonzero(close) > best.size:
+            best = logs[close]
+    return float(np.median(best))
 
 
 def _stuck(label: FloatArray, expected: FloatArray, at: IntArray) -> list[Pattern]:

@@ -91,8 +91,8 @@ class RankPlan:
         return 8.0 * (size * (kept * self.rank + 2.0 * self.block_size + VECTORS_HELD) + shared)
 
     def within(self, available: float) -> RankPlan:
-        """The same with no more labels for the tuning than fit into memory."""
-        rows = np.sqrt(available / (8 * ARRAYS_HELD))
+        """The same with no more labels for the tuning than fit into half of the memory."""
+        rows = np.sqrt(0.5 * available / (8 * ARRAYS_HELD))
         return replace(self, tuning_rows=int(max(min(self.tuning_rows, rows), LEAST_TUNING_ROWS)))
 
 
