@@ -164,7 +164,8 @@ class DistributedFactor:
         self.size = len(points)
         self._all, self._client, self._kernel = points, points.client, kernel
         self._rank = 0
-        self._factor = [self._client.submit(_no_columns, block, pure=False) for block in points.blocks]
+        # Columns of every block, in pieces: joining them at every step would cost as much as computing them.
+        self._pieces: list[list[Any]] = [[] for _ in points.blocks]
 
     def diagonal(self) -> FloatArray:
         """The kernel of every point with itself."""
@@ -177,23 +178,23 @@ class DistributedFactor:
 
     def rows(self, index: IntArray) -> FloatArray:
         """Some rows of the factor, as far as it has grown."""
-        return _taken(self._client, self._factor, self._all.located(index), len(index), self._rank)
+        return _taken(self._client, self._pieces, self._all.located(index), len(index), self._rank)
 
     def extend(self, chosen: Any, known: FloatArray, root: FloatArray) -> FloatArray:
         """Add the columns of the pivots ``chosen`` on every worker."""
         shared = [_once(self._client, item) for item in (chosen, known, root)]
-        self._factor = [
-            self._client.submit(_extended, self._kernel, block, factor, *shared, pure=False)
-            for block, factor in zip(self._all.blocks, self._factor, strict=True)
-        ]
-        count = len(root)
-        squares = [self._client.submit(_last_squares, factor, count, pure=False) for factor in self._factor]
-        self._rank += count
+        squares = []
+        for block, pieces in zip(self._all.blocks, self._pieces, strict=True):
+            new = self._client.submit(new_columns, self._kernel, block, list(pieces), *shared, pure=False)
+            squares.append(self._client.submit(squared_norms, new, pure=False))
+            pieces.append(new)
+        self._rank += len(root)
         return np.concatenate(self._client.gather(squares))
 
     def finish(self) -> DistributedRows:
         """The factor, where it is."""
-        return DistributedRows(self._all, self._factor, self._rank)
+        factor = [self._client.submit(_joined, list(pieces), pure=False) for pieces in self._pieces]
+        return DistributedRows(self._all, factor, self._rank)
 
 
 class DistributedRows(FactorRows):
@@ -293,26 +294,18 @@ def _checked(block: Any) -> FloatArray:
     return rows
 
 
-def _no_columns(block: FloatArray) -> FloatArray:
-    return np.zeros((len(block), 0))
-
-
 def _diagonal(kernel: Any, block: FloatArray) -> FloatArray:
     return np.asarray(kernel.diag(block), dtype=float)
 
 
-def _rows_of(block: FloatArray, index: IntArray) -> FloatArray:
+def _joined(pieces: list[FloatArray]) -> FloatArray:
+    return np.hstack(pieces)
+
+
+def _rows_of(block: FloatArray | list[FloatArray], index: IntArray) -> FloatArray:
+    if isinstance(block, list):
+        return np.hstack([piece[index] for piece in block]) if block else np.zeros((len(index), 0))
     return block[index]
-
-
-def _extended(
-    kernel: Any, block: FloatArray, factor: FloatArray, chosen: Any, known: FloatArray, root: FloatArray
-) -> FloatArray:
-    return np.hstack([factor, new_columns(kernel, block, factor, chosen, known, root)])
-
-
-def _last_squares(factor: FloatArray, count: int) -> FloatArray:
-    return squared_norms(factor[:, -count:])
 
 
 def _sum(parts: list[Any]) -> Any:

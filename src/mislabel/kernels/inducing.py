@@ -5,12 +5,12 @@ Both need only columns of the kernel matrix, so they work for every kernel, grap
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack, solve_triangular
 from sklearn.cluster import MiniBatchKMeans
 
 from mislabel.errors import InvalidParameterError, unknown_name
@@ -74,15 +74,20 @@ class FactorBuilder(Protocol):
 
 
 def new_columns(
-    kernel: Any, points: Any, factor: FloatArray, chosen: Any, known: FloatArray, root: FloatArray
+    kernel: Any, points: Any, factor: Sequence[FloatArray], chosen: Any, known: FloatArray, root: FloatArray
 ) -> FloatArray:
     """The columns that new pivots add to some rows of the factor.
 
-    known : the pivots' own rows so far; root : the Cholesky factor of what they leave of their kernel.
+    factor : the columns so far, in one piece or several. known : the pivots' own rows so far; root : the Cholesky factor of
+    what they leave of their kernel. Few columns are better multiplied by the inverse of a triangle than solved with it.
     """
     block = np.asarray(kernel(points, chosen), dtype=float)
-    block -= np.asarray(factor, dtype=float) @ known.T
-    return np.asarray(solve_triangular(root, block.T, lower=True, overwrite_b=True).T)
+    first = 0
+    for piece in factor:
+        block -= np.asarray(piece, dtype=float) @ known[:, first : first + piece.shape[1]].T
+        first += piece.shape[1]
+    inverse, _ = lapack.dtrtri(root, lower=1)
+    return np.asarray(block @ np.tril(inverse).T)
 
 
 def new_storage(shape: tuple[int, int], storage: str) -> np.ndarray:
@@ -124,7 +129,7 @@ class LocalFactor:
         for start in range(0, self.size, ROWS):
             part = slice(start, min(start + ROWS, self.size))
             points = take_points(self._points, np.arange(part.start, part.stop))
-            new = new_columns(self._kernel, points, self._factor[part, : self._done], chosen, known, root)
+            new = new_columns(self._kernel, points, [self._factor[part, : self._done]], chosen, known, root)
             self._factor[part, self._done : end] = new
             squares[part] = squared_norms(new)
             let_go(self._factor)
