@@ -54,7 +54,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, "big.parquet"), Path(folder, "audit")
         wrong = write_file(path, options.rows)
-        print(f"{options.rows} rows, {path.stat().st_size / 1e6:.0f} MB of Parquet, budget {options.memory}", flush=True)
+        print(
+            f"{options.rows} rows, {path.stat().st_size / 1e6:.0f} MB of Parquet, budget {options.memory}", flush=True
+        )
         start = time.perf_counter()
         command = [sys.executable, "-m", "mislabel", "audit", str(path), "--label", "y", "--memory", options.memory]
         subprocess.run([*command, "--out", str(out), "--quiet"], check=True)
@@ -62,7 +64,9 @@ def main():
         peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         table = pd.read_csv(out / "audit.csv").sort_values("row")
         suspect = table["suspect"].to_numpy()
-        print(f"{seconds:.0f} s, {peak / 1e6:.0f} MB at the peak, page {(out / 'report.html').stat().st_size / 1e6:.1f} MB")
+        print(
+            f"{seconds:.0f} s, {peak / 1e6:.0f} MB at the peak, page {(out / 'report.html').stat().st_size / 1e6:.1f} MB"
+        )
         print(
             f"AUROC {roc_auc_score(wrong, table['z'].abs()):.3f}, {np.count_nonzero(suspect)} suspects, "
             f"realised FDR {np.mean(~wrong[suspect]):.3f} at 0.05"
