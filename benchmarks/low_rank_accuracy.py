@@ -58,13 +58,13 @@ def main():
         if options.only and name not in options.only:
             continue
         labels, _, wrong = corrupt_labels(clean, 0.1, 1.0, random_state=0)
+        fixed = None
         for words, rank, with_blocks in WAYS:
             low_rank_fit.BLOCK_SIZES = blocks if with_blocks else ()
             start = time.perf_counter()
-            kernel = None
-            if words == WAYS[-1][0]:
-                kernel = clone(model.kernel_).set_params(length_scale_bounds="fixed")
+            kernel = fixed if words == WAYS[-1][0] else None
             model = LabelNoiseRegressor(kernel=kernel, rank=rank).fit(features, labels)
+            fixed = clone(model.kernel_).set_params(length_scale_bounds="fixed")
             table = model.audit(fdr=0.1, by_position=True)
             seconds = time.perf_counter() - start
             suspect = np.zeros(labels.size, dtype=bool)
