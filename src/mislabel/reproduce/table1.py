@@ -33,7 +33,7 @@ PLAIN_NUGGETS = (1e-8, 1e-7, 1e-6, 1e-5)
 #: Range of the uniform noise over the mean diagonal.
 BASIC_RANGE = (1e-9, 10.0)
 AUDIT_FDR = 0.05
-#: Residual at which the full mode stops: a percent of a label's predictive variance, which changes no digit shown.
+#: Residual at which the full mode stops: a percent of a label's predictive variance.
 FULL_TOL = 1e-2
 
 
