@@ -21,6 +21,8 @@ PRICE_RANGE = (2.0, 10.0)
 HIDDEN_EVIDENCE = 9.2
 #: Above this fraction of noisy labels the clean ones no longer form the majority that the base noise relies on.
 MAJORITY = 0.5
+#: Where clean labels are of two kinds themselves, the wide one may well be the larger half, but hardly more than this.
+LARGE_MAJORITY = 0.7
 #: Ratio of variances from which two groups are different kinds of labels rather than one heavy-tailed one.
 APART = 10.0
 _ITERATIONS = 60
@@ -81,8 +83,8 @@ class ScaleMixture(NamedTuple):
 
     @property
     def mostly_wide(self) -> bool:
-        """Whether the wide group is the majority, and beyond doubt another kind than the narrow one."""
-        return self.evidence > HIDDEN_EVIDENCE and self.wide_fraction > MAJORITY and self.ratio > APART
+        """Whether the wide group is the large majority, and beyond doubt another kind than the narrow one."""
+        return self.evidence > HIDDEN_EVIDENCE and self.wide_fraction > LARGE_MAJORITY and self.ratio > APART
 
 
 def fit_scale_mixture(z: FloatArray) -> ScaleMixture:
