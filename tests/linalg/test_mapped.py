@@ -1,6 +1,6 @@
 import numpy as np
 
-from mislabel.linalg.mapped import let_go, mapping_of, new_mapped
+from mislabel.linalg.mapped import let_go, mapping_of, new_mapped, take_mapped
 
 
 def test_what_is_written_survives_letting_go():
@@ -20,3 +20,12 @@ def test_views_know_the_file_they_lie_in():
     assert mapping_of(np.zeros(3)) is None
     let_go(np.zeros(3))
     let_go([1, 2])
+
+
+def test_many_rows_are_taken_in_order():
+    array = new_mapped((1000, 3), np.float64)
+    array[:] = np.arange(3000.0).reshape(1000, 3)
+    index = np.random.RandomState(0).randint(0, 1000, 777)
+    np.testing.assert_array_equal(take_mapped(array[:, :2], index), np.arange(3000.0).reshape(1000, 3)[index, :2])
+    assert mapping_of(take_mapped(array, index)) is None
+    np.testing.assert_array_equal(take_mapped(np.eye(3), np.array([2, 0])), np.eye(3)[[2, 0]])

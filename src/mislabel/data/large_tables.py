@@ -24,9 +24,10 @@ from mislabel.errors import MissingDependencyError, TableFileError
 from mislabel.linalg.mapped import let_go, new_mapped
 
 #: Cells decoded at a time.
-BATCH_CELLS = 4_000_000
-#: Rows, spread over the file, from which columns are judged and encodings learned.
+BATCH_CELLS = 1_000_000
+#: Rows, spread over the file, from which columns are judged and encodings learned; fewer of very wide tables.
 SAMPLE_ROWS = 20_000
+SAMPLE_CELLS = 2_000_000
 #: Rows at the start of the file from which it is told how text columns write numbers, and which columns count the rows.
 FIRST_ROWS = 2_000
 
@@ -105,6 +106,12 @@ class LargeTable:
                 found.append(self._typed(batch.iloc[inside], columns).reset_index(drop=True))
         return pd.concat(found, ignore_index=True).iloc[np.searchsorted(wanted, positions)]
 
+    def release(self) -> None:
+        """Give back memory that reading took and no longer needs."""
+        from pyarrow import default_memory_pool
+
+        default_memory_pool().release_unused()
+
     def spread_rows(self, count: int) -> NDArray[np.intp]:
         """Positions spread evenly over the file."""
         return np.linspace(0, len(self) - 1, min(count, len(self))).astype(np.intp)
@@ -154,17 +161,19 @@ def read_large_table(
     excluded = {label, *drop, *([id] if id is not None else [])}
     names = [name for name in (features if features is not None else table.columns) if name not in excluded]
     progress("looking at rows spread over the file", 0.05)
-    positions = table.spread_rows(SAMPLE_ROWS)
+    positions = table.spread_rows(min(SAMPLE_ROWS, max(SAMPLE_CELLS // max(len(names), 1), FIRST_ROWS)))
     sample = table.rows(positions, names)
     used, left_out = _choose(table, sample, positions, numbers, names, features is not None)
     if not used:
         raise nothing_left(left_out)
     encoder = FeatureEncoder.learned_from(sample[used])
     encoded = new_mapped((len(table), len(encoder.names)), np.float64)
+    del sample
     for start, batch in table.batches(used):
         encoded[start : start + len(batch)] = encoder.encode(batch)
         let_go(encoded)
         progress("turning columns into numbers", 0.1 + 0.9 * (start + len(batch)) / len(table))
+    table.release()
     return LabelledTable(encoded, encoder.names, numbers, rows, used, left_out)
 
 

@@ -16,7 +16,7 @@ from sklearn.cluster import MiniBatchKMeans
 from mislabel.errors import InvalidParameterError, unknown_name
 from mislabel.kernels.on_data import take_points
 from mislabel.linalg.contract import FloatArray, IntArray
-from mislabel.linalg.mapped import let_go, new_mapped
+from mislabel.linalg.mapped import let_go, new_mapped, take_mapped
 from mislabel.linalg.row_blocks import FactorRows, squared_norms
 
 #: Pivots drawn at a time, and rows of the kernel evaluated at a time.
@@ -118,9 +118,7 @@ class LocalFactor:
 
     def rows(self, index: IntArray) -> FloatArray:
         """Some rows of the factor, as far as it has grown."""
-        taken = np.asarray(self._factor[index, : self._done], dtype=float)
-        let_go(self._factor)
-        return taken
+        return np.asarray(take_mapped(self._factor[:, : self._done], index), dtype=float)
 
     def extend(self, chosen: Any, known: FloatArray, root: FloatArray) -> FloatArray:
         """Add the columns of the pivots ``chosen``, some rows at a time."""

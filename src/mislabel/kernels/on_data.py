@@ -11,7 +11,7 @@ from mislabel.errors import KernelMatrixError
 from mislabel.kernels.adapters import AmplitudeKernel, PrecomputedKernel
 from mislabel.kernels.contraction import contracted_gradient
 from mislabel.linalg.contract import FloatArray, IntArray
-from mislabel.linalg.mapped import let_go, mapping_of, new_mapped
+from mislabel.linalg.mapped import let_go, mapping_of, new_mapped, take_mapped
 
 #: More rows than this of an array in a file are taken into another file.
 MAPPED_FROM = 65_536
@@ -195,6 +195,4 @@ def take_points(points: Any, index: IntArray) -> Any:
         return [points[int(i)] for i in index]
     if index.size > MAPPED_FROM and mapping_of(points) is not None:
         return _mapped_rows(points, index)
-    taken = np.asarray(points)[index]
-    let_go(points)
-    return taken
+    return take_mapped(points, index)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from mislabel.linalg.contract import FloatArray, IntArray
-from mislabel.linalg.mapped import let_go
+from mislabel.linalg.mapped import let_go, take_mapped
 
 #: Rows worked on at a time.
 ROWS = 4096
@@ -75,9 +75,7 @@ class LocalRows(FactorRows):
 
     def take(self, index: IntArray) -> FloatArray:
         """Some rows, as doubles."""
-        taken = np.asarray(self.factor[index], dtype=np.float64)
-        let_go(self.factor)
-        return taken
+        return np.asarray(take_mapped(self.factor, index), dtype=np.float64)
 
 
 def squared_norms(rows: FloatArray) -> FloatArray:
