@@ -28,4 +28,7 @@ def test_many_rows_are_taken_in_order():
     index = np.random.RandomState(0).randint(0, 1000, 777)
     np.testing.assert_array_equal(take_mapped(array[:, :2], index), np.arange(3000.0).reshape(1000, 3)[index, :2])
     assert mapping_of(take_mapped(array, index)) is None
+    np.testing.assert_array_equal(take_mapped(array, np.arange(200, 600)), array[200:600])
+    assert mapping_of(take_mapped(array, np.arange(200, 600))) is None
+    assert take_mapped(array, np.zeros(0, dtype=int)).shape == (0, 3)
     np.testing.assert_array_equal(take_mapped(np.eye(3), np.array([2, 0])), np.eye(3)[[2, 0]])

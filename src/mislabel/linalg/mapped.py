@@ -45,6 +45,10 @@ def take_mapped(array: Any, index: Any) -> Any:
     if mapping_of(array) is None:
         return np.asarray(array)[index]
     plain = np.asarray(array)
+    if len(index) and index[-1] - index[0] == len(index) - 1 and bool(np.all(np.diff(index) == 1)):
+        taken = plain[index[0] : index[-1] + 1].copy()
+        let_go(array)
+        return taken
     taken = np.empty((len(index), *plain.shape[1:]), dtype=plain.dtype)
     for start in range(0, len(index), _ROWS_AT_ONCE):
         taken[start : start + _ROWS_AT_ONCE] = plain[index[start : start + _ROWS_AT_ONCE]]
