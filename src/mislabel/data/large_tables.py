@@ -22,6 +22,7 @@ from mislabel.data.table_files import (
 from mislabel.data.tables import FeatureEncoder, LabelledTable, check_column, nothing_left, numeric_label
 from mislabel.errors import MissingDependencyError, TableFileError
 from mislabel.linalg.mapped import let_go, new_mapped
+from mislabel.spreading import evenly_spread
 
 #: Cells decoded at a time.
 BATCH_CELLS = 1_000_000
@@ -114,7 +115,7 @@ class LargeTable:
 
     def spread_rows(self, count: int) -> NDArray[np.intp]:
         """Positions spread evenly over the file."""
-        return np.linspace(0, len(self) - 1, min(count, len(self))).astype(np.intp)
+        return evenly_spread(len(self), count)
 
     def _batches(self, stored: Sequence[str], wanted: NDArray[np.intp] | None = None) -> Iterator[tuple[int, Any]]:
         size = max(BATCH_CELLS // max(len(stored), 1), 1024)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, kruskal
 
 from mislabel.decisions.evidence import FloatArray
+from mislabel.spreading import evenly_spread
 
 MOST_BINS = 12
 MOST_ROWS = 200_000
@@ -57,7 +58,7 @@ def noise_by_feature(
     Of more than :data:`MOST_ROWS` rows, as many are looked at, spread evenly.
     """
     found = []
-    at = np.linspace(0, len(z) - 1, min(len(z), MOST_ROWS)).astype(np.intp)
+    at = evenly_spread(len(z), MOST_ROWS)
     z, suspect = z[at], suspect[at]
     order = pd.Series(at, name=FILE_ORDER)
     spread = ((name, frame[name].iloc[at].reset_index(drop=True)) for name in columns)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm, poisson
 
 from mislabel.decisions.evidence import FloatArray
+from mislabel.spreading import evenly_spread
 
 IntArray = NDArray[np.intp]
 
@@ -223,7 +224,7 @@ def _common_factor(label: FloatArray, expected: FloatArray, variance: FloatArray
 def _densest(logs: FloatArray, relative: FloatArray) -> float:
     """Median of the largest group of values around one of them; of many, only some are tried as centres."""
     best: FloatArray = logs[:1]
-    for k in np.linspace(0, logs.size - 1, min(logs.size, MOST_CENTRES)).astype(np.intp):
+    for k in evenly_spread(logs.size, MOST_CENTRES):
         close = np.abs(logs - logs[k]) <= FIT_Z * np.sqrt(0.5 * (relative[k] ** 2 + relative**2))
         if np.count_nonzero(close) > best.size:
             best = logs[close]

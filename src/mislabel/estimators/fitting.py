@@ -138,18 +138,17 @@ def fit_noise_model(
                 error = state.weights / state.precision
                 status = judge(state.noise, error, variance, base, robust_variance(labels))
             if status == "absorbed":
-                base, start = 0.0, None
+                base = 0.0
                 if tuned is not None:
                     # The hyperparameters belong to a base noise that is not believed.
                     progress("hyperparameters without base noise", 0.8)
                     del state, solution, problem
                     task = replace(task, kernel=kernel, base=0.0)
-                    tuned = tune(task, options.tune, random_state=random_state)
-                    kernel = tuned.kernel
+                    kernel = tune(task, options.tune, random_state=random_state).kernel
                     signal = DenseSignal(kernel.matrix(), meter)
                 jitter = stabilizing_jitter(signal, known_noise)
                 problem = NoiseProblem(signal, labels, known_noise + jitter, options.penalty)
-                solution = _solve_per_label(problem, start, options)
+                solution = _solve_per_label(problem, None, options)
     warn_of_solution(solution, status, options)
     return Fitted(
         kernel, solution, problem.fixed_noise, base + jitter, jitter, status, meter.n_factorizations, meter.units

@@ -166,11 +166,6 @@ def plan_on_workers(rank: Any, size: int, inducing: str) -> RankPlan:
     return replace(plan, rank=min(plan.rank, size), block_size=0)
 
 
-def spread_rows(size: int) -> IntArray:
-    """Evenly spread rows, from which a kernel's starting length scales are taken."""
-    return np.linspace(0, size - 1, min(size, START_ROWS)).astype(np.intp)
-
-
 @dataclass(frozen=True, eq=False)
 class LowRankModel:
     """The low-rank signal with what is needed to continue it to new points.

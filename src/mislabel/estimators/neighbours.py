@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mislabel.kernels.adapters import PrecomputedKernel
 from mislabel.kernels.on_data import take_points
+from mislabel.spreading import evenly_spread
 
 #: Similarities computed at a time.
 _BLOCK = 1_000_000
@@ -25,8 +26,7 @@ def nearest_trusted(
     """
     kernel, points = model._similarity, model._points
     others = np.flatnonzero(trusted)
-    if others.size > MOST_CANDIDATES:
-        others = others[np.linspace(0, others.size - 1, MOST_CANDIDATES).astype(np.intp)]
+    others = others[evenly_spread(others.size, MOST_CANDIDATES)]
     count = min(count, max(others.size - 1, 0))
     found = np.zeros((positions.size, count), dtype=np.intp)
     similarity = np.full((positions.size, count), -np.inf)

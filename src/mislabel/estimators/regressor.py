@@ -18,7 +18,7 @@ from mislabel.decisions import Calibration, Evidence, audit_table, calibrate
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.cross_fit import cross_fitted_mean
 from mislabel.estimators.fitting import FitOptions, fit_noise_model
-from mislabel.estimators.low_rank_fit import RankPlan, fit_low_rank, plan_on_workers, plan_rank, spread_rows
+from mislabel.estimators.low_rank_fit import START_ROWS, RankPlan, fit_low_rank, plan_on_workers, plan_rank
 from mislabel.estimators.means import (
     AUTO,
     SERIES_FROM,
@@ -44,6 +44,7 @@ from mislabel.linalg.threads import blas_threads
 from mislabel.noise.leave_one_out import leave_one_out_evidence
 from mislabel.noise.penalty import Penalty
 from mislabel.progress import ProgressReporter
+from mislabel.spreading import evenly_spread
 
 _MAD_TO_STD = 1.4826
 _PREDICT_BLOCK = 1024
@@ -199,7 +200,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         present = np.flatnonzero(~np.isnan(labels))
         start_points = points
         if plan is not None and self.kernel is None:
-            start_points = take_points(points, spread_rows(labels.size))
+            start_points = take_points(points, evenly_spread(labels.size, START_ROWS))
         kernel = as_kernel(self.kernel, start_points)
         fit_points = points if present.size == labels.size else take(points, present, kernel)
         with ProgressReporter(self.verbose) as progress:

@@ -167,8 +167,7 @@ def _mapped_rows(points: FloatArray, index: IntArray) -> FloatArray:
     """Many rows of an array in a file, in another file."""
     taken = new_mapped((index.size, points.shape[1]), points.dtype)
     for start in range(0, index.size, MAPPED_FROM):
-        taken[start : start + MAPPED_FROM] = points[index[start : start + MAPPED_FROM]]
-        let_go(points)
+        taken[start : start + MAPPED_FROM] = take_mapped(points, index[start : start + MAPPED_FROM])
         let_go(taken)
     return taken
 

@@ -184,12 +184,12 @@ def _audit_large_file(
 ) -> tuple[Audit, list[str]]:
     if kernel not in ("auto", "table"):
         raise InvalidParameterError(f"a memory budget goes with tables of features, not with --kernel {kernel}.")
+    budget = memory_budget(options["memory"]) or 0.0
     _check_columns(table, label, columns)
     ids = table[columns["id"]] if columns["id"] is not None else None
     _check_label_cells(label, table[label], table.cells(label), ids)
     errors = columns.pop("label_error")
     audit = audit_large_table(table, label, fdr, y_err=errors, **columns, **options)
-    budget = memory_budget(options["memory"]) or 0.0
     return audit, [
         f"read piece by piece in a memory budget of {budget / 1e9:.3g} GB: columns were judged and encoded by rows spread "
         "over the file, and the Gaussian process works without a mean model."
