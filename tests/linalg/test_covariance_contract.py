@@ -64,6 +64,11 @@ class CovarianceContract:
         np.testing.assert_allclose(inverse, np.linalg.inv(parts[3]), rtol=1e-7, atol=1e-9)
         np.testing.assert_array_equal(inverse, inverse.T)
 
+    def test_inverse_block(self, parts, covariance, rng):
+        dense = np.linalg.inv(covariance.to_dense())
+        index = rng.permutation(covariance.size)[: covariance.size // 2]
+        np.testing.assert_allclose(covariance.inverse_block(index), dense[np.ix_(index, index)], rtol=1e-8, atol=1e-9)
+
     def test_to_dense(self, parts, covariance):
         np.testing.assert_allclose(covariance.to_dense(), parts[3], rtol=1e-8, atol=1e-10)
 

@@ -6,6 +6,7 @@ from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
+from mislabel.noise.solvers import simultaneous
 from mislabel.noise.solvers.simultaneous import solve_simultaneous
 from tests import naive
 
@@ -53,3 +54,24 @@ def test_strongly_coupled_labels_still_descend(rng):
     path = found.objective_path
     assert np.all(np.diff(path) <= 1e-9 * (1 + np.abs(path[:-1])))
     assert found.state.objective < path[0]
+
+
+def test_contending_labels_are_settled_among_themselves(rng, monkeypatch):
+    # Groups of near copies that disagree: each blames the other, and all would step aside at once.
+    factor = np.repeat(rng.standard_normal((150, 20)), 3, axis=0)
+    labels = factor @ rng.standard_normal(20) + 0.01 * rng.standard_normal(450)
+    labels[::7] += 3 * rng.standard_normal(labels[::7].size)
+    rest = np.tile([1e-6, 1e-6, 1e-3], 150)
+    problem = NoiseProblem(LowRankSignal(factor, rest), labels, np.full(450, 1e-4), Penalty(0.0, 1.0, 3.0))
+
+    def cost():
+        before = problem.signal.meter.n_factorizations
+        found = solve_simultaneous(problem, np.zeros(450), tol=1e-4, max_iter=100)
+        return found, problem.signal.meter.n_factorizations - before
+
+    settled, evaluations = cost()
+    monkeypatch.setattr(simultaneous, "CONTENDERS", 0)
+    together, more = cost()
+    assert settled.converged
+    assert settled.state.objective <= together.state.objective + 1e-6 * abs(together.state.objective)
+    assert evaluations < more

@@ -54,6 +54,10 @@ class Covariance(ABC):
     def inverse(self) -> FloatArray:
         """Return all of ``C`` as a dense symmetric array; the caller may overwrite it."""
 
+    def inverse_block(self, index: IntArray) -> FloatArray:
+        """Return the rows and columns of ``C`` that belong to some labels; the caller may overwrite it."""
+        return np.array(self.inverse()[np.ix_(index, index)])
+
     def take_inverse(self) -> FloatArray:
         """The lower triangle of :meth:`inverse`, without a copy where possible; what is above it means nothing.
 

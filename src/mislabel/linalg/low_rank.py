@@ -170,6 +170,12 @@ class LowRankCovariance(ReducedCovariance):
         assert self._inverse_diagonal is not None
         return self._inverse_diagonal
 
+    def inverse_block(self, index: IntArray) -> FloatArray:
+        """``D^-1 - t W W'`` with ``W = D^-1 V L^-T``, of the rows asked for."""
+        own = self._own[index]
+        whitened = solve_triangular(self._root, self._signal.rows.take(index).T / own, lower=True)
+        return np.asarray(np.diag(1.0 / own) - self._amplitude * (whitened.T @ whitened))
+
     def _set_inverse_diagonal(self, norms: FloatArray) -> None:
         leverage = self._amplitude * norms / self._own
         self._inverse_diagonal = np.maximum(1.0 - leverage, np.finfo(float).eps) / self._own

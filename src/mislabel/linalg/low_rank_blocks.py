@@ -39,6 +39,17 @@ class BlockLowRankSignal(SignalCovariance):
         for number in range(len(self._bounds) - 1):
             yield number, slice(int(self._bounds[number]), int(self._bounds[number + 1]))
 
+    def located(self, index: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Numbers of the blocks that some points belong to, where these are in ``index``, and where in the block."""
+        block = np.searchsorted(self._bounds, index, side="right") - 1
+        for number in np.unique(block):
+            inside = np.flatnonzero(block == number)
+            yield int(number), inside, index[inside] - self._bounds[number]
+
+    def block_rows(self, number: int) -> FloatArray:
+        """The rows of ``V`` of one block."""
+        return self.factor_rows(slice(int(self._bounds[number]), int(self._bounds[number + 1])))
+
     def factor_rows(self, part: slice) -> FloatArray:
         """Some rows of ``V`` as a fresh array of doubles."""
         return np.array(self.factor[part], dtype=np.float64, order="C")
@@ -60,10 +71,7 @@ class BlockLowRankSignal(SignalCovariance):
         """The covariance of a subset of the points."""
         rows = np.asarray(self.factor[index], dtype=np.float64)
         found = np.asfortranarray(rows @ rows.T)
-        block = np.searchsorted(self._bounds, index, side="right") - 1
-        for number in np.unique(block):
-            inside = np.flatnonzero(block == number)
-            local = index[inside] - self._bounds[number]
+        for number, inside, local in self.located(index):
             found[np.ix_(inside, inside)] += self.rest[number][np.ix_(local, local)]
         return found
 
@@ -146,3 +154,17 @@ class BlockLowRankCovariance(ReducedCovariance):
                 found[part] = np.einsum("ij,ij->j", inverse, inverse) - np.einsum("ij,ij->j", half, half)
             self._inverse_diagonal = found
         return self._inverse_diagonal
+
+    def inverse_block(self, index: IntArray) -> FloatArray:
+        """``D^-1 - W W'`` with ``W = D^-1 V L^-T``, of the rows asked for."""
+        signal = self._signal
+        found = np.zeros((index.size, index.size))
+        projected = np.zeros((signal.rank, index.size))
+        for number, inside, local in signal.located(index):
+            unit = np.zeros((len(self._factors[number]), inside.size))
+            unit[local, np.arange(inside.size)] = 1.0
+            columns = self._solve_rest(number, unit)
+            found[np.ix_(inside, inside)] = columns[local]
+            projected[:, inside] = signal.block_rows(number).T @ columns
+        whitened = blas.dtrsm(1.0, self._root, np.asfortranarray(projected), lower=1, overwrite_b=1)
+        return np.asarray(found - whitened.T @ whitened)

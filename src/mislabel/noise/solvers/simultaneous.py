@@ -1,8 +1,10 @@
 """All labels at once: every label takes the noise variance that is best given all the others, in one step.
 
 One evaluation per step and no n x n inverse, so it suits covariances of low rank, where labels hardly depend on each other:
-the more labels share the same few degrees of freedom, the less each one's variance matters to the rest. Steps that would
-raise the objective are left to the labels that gain most by them; the last ones are accelerated (Anderson).
+the more labels share the same few degrees of freedom, the less each one's variance matters to the rest. The labels that would
+move furthest may still contend with each other (one that steps aside takes the blame off its neighbour): they are moved one
+after the other, exactly, within their block of the inverse. Steps that would raise the objective all the same are left to the
+labels that gain most by them; the last steps are accelerated (Anderson).
 """
 
 from __future__ import annotations
@@ -10,18 +12,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.noise.leave_one_out import trusted_variance
 from mislabel.noise.objective import NoiseProblem, NoiseState, negative_log_likelihood
 from mislabel.noise.solvers.contract import Monitor, NoiseSolution, Trace
 from mislabel.noise.solvers.multiplicative import multiplicative_step
-from mislabel.noise.solvers.sweep_loops import coordinate_targets
+from mislabel.noise.solvers.sweep_loops import coordinate_targets, sweep_block
 
 #: Steps that an accelerated step is built from.
 MEMORY = 6
 #: Where the step of all labels overshoots, only this fraction of them, those that gain most, take it, and so on.
 CUT = 0.4
 CUTS = 8
+#: Labels that are moved one after the other, how often, and how far (in units of their predictive variance) makes them so.
+CONTENDERS = 256
+ROUNDS = 6
+FAR = 0.1
 
 
 def solve_simultaneous(
@@ -37,6 +43,8 @@ def solve_simultaneous(
             break
         target = targets(problem, state)
         following = _accelerated(problem, state, target, memory)
+        if following is None:
+            following = _contended(problem, state, target)
         if following is None:
             following = _partial(problem, state, target)
         if following is None:
@@ -106,6 +114,36 @@ def _better(problem: NoiseProblem, state: NoiseState, noise: FloatArray) -> Nois
     covariance = problem.covariance(noise)
     objective = negative_log_likelihood(covariance, problem.labels) + problem.penalty.value(noise)
     return problem.state(noise, covariance) if objective <= state.objective + _slack(state) else None
+
+
+def _contended(problem: NoiseProblem, state: NoiseState, target: FloatArray) -> NoiseState | None:
+    """The step for all labels, those that move furthest settled among themselves; or for these alone."""
+    moves = np.abs(target - state.noise) * state.precision
+    far = np.argsort(-moves, kind="stable")[: min(np.count_nonzero(moves > FAR), CONTENDERS)]
+    if far.size < 2:
+        return None
+    settled = _settled(problem, state, far)
+    for others in (target, state.noise):
+        noise = others.copy()
+        noise[far] = settled
+        trial = _better(problem, state, noise)
+        if trial is not None:
+            return trial
+    return None
+
+
+def _settled(problem: NoiseProblem, state: NoiseState, index: IntArray) -> FloatArray:
+    """Noise variances of some labels after rounds of exact moves, all others staying as they are."""
+    inverse, weights, noise = state.covariance.inverse_block(index), state.weights[index], state.noise[index]
+    penalty = problem.penalty
+    for _ in range(ROUNDS):
+        before = noise.copy()
+        sweep_block(
+            inverse, weights, noise, problem.fixed_noise[index], penalty.weight, penalty.power, penalty.price, 0.0
+        )
+        if np.all(np.abs(noise - before) * inverse.diagonal() <= FAR):
+            break
+    return noise
 
 
 def _partial(problem: NoiseProblem, state: NoiseState, target: FloatArray) -> NoiseState | None:
