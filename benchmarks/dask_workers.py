@@ -44,8 +44,8 @@ def timed_fit(features, labels, rank, client):
 def main():
     warnings.filterwarnings("ignore", message="Sending large graph")
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=300_000)
-    parser.add_argument("--rank", type=int, default=400)
+    parser.add_argument("--size", type=int, default=600_000)
+    parser.add_argument("--rank", type=int, default=500)
     parser.add_argument("--rows", type=int, default=20_000, help="rows per block")
     options = parser.parse_args()
     features, labels, _ = data(options.size)

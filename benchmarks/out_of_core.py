@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,8 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, "big.parquet"), Path(folder, "audit")
-        wrong = write_file(path, options.rows)
+        with ProcessPoolExecutor(1) as elsewhere:  # what this process has held would count as the child's
+            wrong = elsewhere.submit(write_file, path, options.rows).result()
         print(
             f"{options.rows} rows, {path.stat().st_size / 1e6:.0f} MB of Parquet, budget {options.memory}", flush=True
         )

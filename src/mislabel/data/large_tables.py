@@ -24,6 +24,8 @@ from mislabel.errors import MissingDependencyError, TableFileError
 from mislabel.linalg.mapped import let_go, new_mapped
 from mislabel.spreading import evenly_spread
 
+#: Bytes of a column read at a time: without it, a whole row group of every column is held beside what is decoded of it.
+READ_BYTES = 65_536
 #: Cells decoded at a time.
 BATCH_CELLS = 1_000_000
 #: Rows, spread over the file, from which columns are judged and encodings learned; fewer of very wide tables.
@@ -53,7 +55,7 @@ class LargeTable:
         except ImportError:
             raise MissingDependencyError("Parquet needs pyarrow: pip install 'mislabel[tables]'.") from None
         try:
-            self._file = parquet.ParquetFile(self.path, pre_buffer=False)
+            self._file = parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=READ_BYTES)
         except Exception as error:
             raise TableFileError(f"{self.path} cannot be read as Parquet: {why_unreadable(error)}") from None
         described = self._file.schema_arrow.pandas_metadata or {}

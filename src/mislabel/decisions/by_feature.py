@@ -16,7 +16,9 @@ from mislabel.decisions.evidence import FloatArray
 from mislabel.spreading import evenly_spread
 
 MOST_BINS = 12
-MOST_ROWS = 200_000
+#: Rows that are looked at, at least and at most: fewer of wide tables.
+SPREAD_ROWS = (20_000, 200_000)
+MOST_CELLS = 10_000_000
 _LEAST_ROWS = 20
 _LEAST_SUSPECTS = 5
 #: Name of the pseudo-column that stands for the order of the rows.
@@ -55,10 +57,10 @@ def noise_by_feature(
 ) -> list[FeatureNoise]:
     """One entry per column whose values can be grouped, and one for the order of the rows; the clearest first.
 
-    Of more than :data:`MOST_ROWS` rows, as many are looked at, spread evenly.
+    Of many rows some are looked at, spread evenly.
     """
     found = []
-    at = evenly_spread(len(z), MOST_ROWS)
+    at = evenly_spread(len(z), int(np.clip(MOST_CELLS // max(len(columns), 1), *SPREAD_ROWS)))
     z, suspect = z[at], suspect[at]
     order = pd.Series(at, name=FILE_ORDER)
     spread = ((name, frame[name].iloc[at].reset_index(drop=True)) for name in columns)

@@ -45,6 +45,9 @@ def nearest_trusted(
             block = np.array(kernel(mine, theirs), dtype=float)
         block /= own[:, None] * _roots(kernel, points, some, theirs, precomputed)
         block[positions[:, None] == some] = -np.inf
+        # Most rows come nobody closer than those before them.
+        closer = np.flatnonzero((block > similarity[:, -1:]).any(axis=0))
+        some, block = some[closer], block[:, closer]
         # The best so far come first: of equally similar rows the earlier one stays.
         candidates = np.hstack([found, np.broadcast_to(some, block.shape)])
         block = np.hstack([similarity, block])

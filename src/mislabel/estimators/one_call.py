@@ -23,6 +23,8 @@ from mislabel.progress import ProgressReporter
 
 #: Columns with at most this many different values can have an offset of their own.
 MOST_GROUPS = 50
+#: Rows in which most columns of numbers already show more.
+FIRST_ROWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +230,7 @@ def _groups(frame: pd.DataFrame | LargeTable, columns: Sequence[str]) -> dict[st
     for name in columns:
         column = frame[name]
         try:
-            if column.nunique() > MOST_GROUPS:
+            if column.iloc[:FIRST_ROWS].nunique() > MOST_GROUPS or column.nunique() > MOST_GROUPS:
                 continue
             values = column.astype(object).where(column.notna(), "")
             if 1 < values.nunique() <= MOST_GROUPS:

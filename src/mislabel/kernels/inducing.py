@@ -19,13 +19,15 @@ from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.mapped import let_go, new_mapped, take_mapped
 from mislabel.linalg.row_blocks import FactorRows, squared_norms
 
-#: Pivots drawn at a time, and rows of the kernel evaluated at a time.
+#: Pivots drawn at a time.
 PIVOTS_AT_ONCE = 64
 #: Rows that k-means looks at.
 CLUSTERED_ROWS = 100_000
 #: How a factor may be kept.
 STORAGES = ("double", "single", "file")
+#: Rows of the kernel evaluated at a time: at most so many, and no more numbers of factor and features than this.
 ROWS = 16384
+CELLS = 8_000_000
 #: Pivots whose remaining variance is below this fraction of their own are copies of earlier ones.
 LEAST_REMAINING = 1e-9
 
@@ -124,8 +126,11 @@ class LocalFactor:
         """Add the columns of the pivots ``chosen``, some rows at a time."""
         squares = np.empty(self.size)
         end = self._done + len(root)
-        for start in range(0, self.size, ROWS):
-            part = slice(start, min(start + ROWS, self.size))
+        # Features are there twice: as they are, and divided by the length scales.
+        features = self._points.shape[1] if isinstance(self._points, np.ndarray) and self._points.ndim == 2 else 0
+        rows = int(np.clip(CELLS // (2 * features + self._factor.shape[1]), 1, ROWS))
+        for start in range(0, self.size, rows):
+            part = slice(start, min(start + rows, self.size))
             points = take_points(self._points, np.arange(part.start, part.stop))
             new = new_columns(self._kernel, points, [self._factor[part, : self._done]], chosen, known, root)
             self._factor[part, self._done : end] = new

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,31 +13,53 @@ from typing import Any
 from mislabel.estimators.one_call import Audit
 from mislabel.report.content import Source, report_content
 
+#: How many levels of the content are written entry by entry, so that a large page is never held in one piece.
+_LEVELS = 2
+
 
 def render_page(content: dict[str, Any]) -> str:
     """One self-contained HTML page; nothing in ``content`` can become markup or script."""
-    folder = files("mislabel.report") / "page"
-    template, style, script = (
-        (folder / name).read_text(encoding="utf-8") for name in ("page.html", "style.css", "review.js")
-    )
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    parts = {"style": style, "script": script, "script-hash": f"sha256-{digest}", "content": _embedded(content)}
-    page = []
-    for number, piece in enumerate(template.split("%%")):
-        page.append(parts[piece] if number % 2 else piece)
-    return "".join(page)
-
-
-def _embedded(content: dict[str, Any]) -> str:
-    """JSON that cannot end the script element it stands in."""
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode("utf-8", errors="replace").decode("utf-8")
+    return "".join(_pieces(content))
 
 
 def write_report(audit: Audit, source: Source, path: str | Path) -> Path:
     """Write the review page of an audit."""
     path = Path(path)
-    path.write_text(render_page(report_content(audit, source)), encoding="utf-8")
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(_pieces(report_content(audit, source)))
     return path
+
+
+def _pieces(content: dict[str, Any]) -> Iterator[str]:
+    folder = files("mislabel.report") / "page"
+    template, style, script = (
+        (folder / name).read_text(encoding="utf-8") for name in ("page.html", "style.css", "review.js")
+    )
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    parts = {"style": style, "script": script, "script-hash": f"sha256-{digest}"}
+    for number, piece in enumerate(template.split("%%")):
+        if number % 2 == 0:
+            yield piece
+        elif piece == "content":
+            yield from _embedded(content, _LEVELS)
+        else:
+            yield parts[piece]
+
+
+def _embedded(content: Any, levels: int) -> Iterator[str]:
+    """JSON that cannot end the script element it stands in."""
+    if levels and isinstance(content, dict):
+        yield "{"
+        for number, (name, value) in enumerate(content.items()):
+            yield f"{',' if number else ''}{_json(name)}:"
+            yield from _embedded(value, levels - 1)
+        yield "}"
+    else:
+        yield _json(content)
+
+
+def _json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text.encode("utf-8", errors="replace").decode("utf-8")
