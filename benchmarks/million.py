@@ -24,6 +24,7 @@ import numpy as np
 from mislabel import LabelNoiseRegressor
 from mislabel.estimators import low_rank_fit
 from mislabel.evaluation import detection_report
+from mislabel.linalg import row_blocks
 from mislabel.linalg.row_blocks import weighted_gram, whitened_norms
 
 RANK = 500
@@ -69,9 +70,7 @@ def measure(size):
 
         return run
 
-    from mislabel.linalg import low_rank
-
-    low_rank.weighted_gram, low_rank.whitened_norms = counted(weighted_gram), counted(whitened_norms)
+    row_blocks.weighted_gram, row_blocks.whitened_norms = counted(weighted_gram), counted(whitened_norms)
     solve = low_rank_fit.solve_simultaneous
 
     def timed(*arguments, **options):

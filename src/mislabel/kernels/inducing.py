@@ -27,7 +27,7 @@ CLUSTERED_ROWS = 100_000
 STORAGES = ("double", "single", "file")
 #: Rows of the kernel evaluated at a time: at most so many, and no more numbers of factor and features than this.
 ROWS = 16384
-CELLS = 8_000_000
+CELLS = 4_000_000
 #: Pivots whose remaining variance is below this fraction of their own are copies of earlier ones.
 LEAST_REMAINING = 1e-9
 

@@ -21,7 +21,7 @@ def new_mapped(shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
 
 
 #: Rows taken from a mapped array before its pages are let go: each may bring a quarter of a megabyte with it.
-_ROWS_AT_ONCE = 128
+_ROWS_AT_ONCE = 16
 
 
 def mapping_of(array: Any) -> mmap.mmap | None:
