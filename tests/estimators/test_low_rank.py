@@ -47,9 +47,9 @@ def test_detection_and_prediction_are_close_to_exact(data, small_steps):
 def test_leave_one_out_is_that_of_the_low_rank_matrix(data, small_steps):
     features, labels, _, _ = data
     model = LabelNoiseRegressor(rank=80).fit(features, labels)
-    order = model._low_rank.model.order
+    order = model._predictor.order
     scaled = (labels[order] - model.center_) / model.scale_
-    dense = model._covariance.to_dense()
+    dense = model._predictor.covariance.to_dense()
     inverse = np.linalg.inv(dense)
     np.testing.assert_allclose(
         model.loo_error_[order], model.scale_ * (inverse @ scaled) / np.diag(inverse), rtol=1e-6, atol=1e-7
@@ -143,7 +143,7 @@ def test_other_ways_to_make_and_keep_the_columns(data, small_steps, monkeypatch,
     assert ranks[1] > ranks[0] - 0.01
     if "storage" in options:
         np.testing.assert_allclose(other.loo_mean_, plain.loo_mean_, atol=0.1 * np.std(clean))
-        assert other._low_rank.model.factor.factor.dtype == np.float32
+        assert other._predictor.model.factor.factor.dtype == np.float32
 
 
 def test_unknown_ways_are_refused(data):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,18 +10,17 @@ import numpy as np
 
 from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWarning, unknown_name
 from mislabel.estimators.fitting import FitOptions, Fitted, fit_noise_model, warn_of_solution
+from mislabel.estimators.prediction import LowRankModel, LowRankPredictor
 from mislabel.estimators.validation import ARRAYS_HELD, exact_memory, free_memory
 from mislabel.kernels.inducing import (
     STORAGES,
-    Blocks,
-    PivotedFactor,
     centred_factor,
     pivoted_factor,
     rest_by_block,
     similar_blocks,
 )
 from mislabel.kernels.on_data import KernelOnData, take, take_points
-from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.linalg.contract import FloatArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
@@ -164,100 +162,6 @@ def plan_on_workers(rank: Any, size: int, inducing: str) -> RankPlan:
     plan = plan_rank(AUTO if rank is None else rank, max(size, EXACT_UP_TO + 1), np.inf, inducing)
     assert plan is not None
     return replace(plan, rank=min(plan.rank, size), block_size=0)
-
-
-@dataclass(frozen=True, eq=False)
-class LowRankModel:
-    """The low-rank signal with what is needed to continue it to new points.
-
-    order : position in the labels of every row of the signal.
-    points, blocks : the labelled points in that order and their blocks; None where the rest is diagonal.
-    """
-
-    kernel: Any
-    factor: PivotedFactor
-    order: IntArray
-    signal: LowRankSignal | BlockLowRankSignal
-    amplitude: float = 1.0
-    points: Any = None
-    blocks: Blocks | None = None
-
-    @property
-    def captured(self) -> float:
-        """Share of the kernel's variance that the columns explain, before the rest is added back."""
-        return self.factor.captured
-
-    def scaled(self, ratio: float) -> LowRankModel:
-        """The same with another amplitude."""
-        return replace(self, signal=self.signal.scaled(ratio), amplitude=self.amplitude * ratio)
-
-    def on_rows(self, index: IntArray) -> LowRankModel:
-        """The same covariance for some of the labels, where the rest is diagonal."""
-        assert isinstance(self.signal, LowRankSignal)
-        signal = LowRankSignal(self.signal.rows.take(index), self.signal.rest[index], amplitude=self.signal.amplitude)
-        return replace(self, order=self.order[index], signal=signal)
-
-    def predictor(self, state: NoiseState, labels: FloatArray) -> LowRankPredictor:
-        """What predicts new points once the noise variances are known; labels in the order of the signal."""
-        if self.blocks is None:
-            coefficients = state.covariance.coefficients(labels)
-        else:
-            coefficients = self.amplitude * (np.asarray(self.factor.factor, dtype=float).T @ state.weights)
-        return LowRankPredictor(self, coefficients, state.weights, state.covariance)
-
-
-@dataclass(frozen=True, eq=False)
-class LowRankPredictor:
-    """Signal and variance at new points; with blocks, a new point is treated as one of the block that it falls into."""
-
-    model: LowRankModel
-    coefficients: FloatArray
-    weights: FloatArray
-    covariance: Any
-
-    def without_rows(self) -> LowRankPredictor:
-        """The same without the factor of the labelled points, where the rest is diagonal."""
-        signal = LowRankSignal(np.zeros((0, self.model.signal.rank)), np.zeros(0), amplitude=self.model.amplitude)
-        model = replace(self.model, factor=replace(self.model.factor, factor=np.zeros((0, 0))), signal=signal)
-        return replace(self, model=model, covariance=self.covariance.without_rows())
-
-    def signal(self, new_points: Any) -> FloatArray:
-        """The expected signal, centred and scaled."""
-        rows = self.model.factor.of(self.model.kernel, new_points)
-        found = rows @ self.coefficients
-        for mine, part, change in self._corrections(new_points, rows):
-            found[mine] += change @ self.weights[part]
-        return np.asarray(found)
-
-    def explained_variance(self, new_points: Any) -> FloatArray:
-        """How much the labels reduce the variance of new points."""
-        if self.model.blocks is not None:
-            return np.asarray(self.explained(new_points).diagonal())
-        return np.asarray(self.covariance.explained_variance(self.model.factor.of(self.model.kernel, new_points)))
-
-    def explained(self, new_points: Any) -> FloatArray:
-        """How much the labels reduce the covariance of new points."""
-        rows = self.model.factor.of(self.model.kernel, new_points)
-        if self.model.blocks is None:
-            return np.asarray(self.covariance.explained(rows))
-        cross = self.model.amplitude * (rows @ np.asarray(self.model.factor.factor, dtype=float).T)
-        for mine, part, change in self._corrections(new_points, rows):
-            cross[np.ix_(mine, part)] += change
-        return np.asarray(cross @ self.covariance.solve(np.asfortranarray(cross.T)))
-
-    def _corrections(self, new_points: Any, rows: FloatArray) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
-        """New points of one block, labelled points of that block, and what low rank misses of their covariance."""
-        model = self.model
-        if model.blocks is None:
-            return
-        chosen = model.blocks.of(rows)
-        starts = np.concatenate([[0], np.cumsum([block.size for block in model.blocks.members])])
-        for number in np.unique(chosen):
-            mine = np.flatnonzero(chosen == number)
-            part = np.arange(starts[number], starts[number + 1])
-            exact = model.kernel(take_points(new_points, mine), take_points(model.points, part))
-            smooth = rows[mine] @ np.asarray(model.factor.factor[part], dtype=float).T
-            yield mine, part, model.amplitude * (np.asarray(exact) - smooth)
 
 
 def fit_low_rank(

@@ -27,6 +27,7 @@ from mislabel.estimators.means import (
     mean_named,
     series_correlation,
 )
+from mislabel.estimators.prediction import ExactPredictor, Predictor
 from mislabel.estimators.validation import (
     available_memory,
     check_features,
@@ -231,27 +232,25 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                     known_variance[present] / scale**2,
                     self._options(scale),
                 )
-                low_rank = None
+                predictor: Predictor
                 if plan is None:
                     fitted = fit_noise_model(*task, random_state, progress)
+                    state = fitted.solution.state
+                    predictor = ExactPredictor(fitted.kernel.kernel, fit_points, state.weights, state.covariance)
                 else:
-                    fitted, low_rank = fit_low_rank(*task, plan, random_state, progress)
+                    fitted, predictor = fit_low_rank(*task, plan, random_state, progress)
         # Nothing is stored before this line: an interrupted fit leaves the estimator as it was.
         self.kernel_ = fitted.kernel.kernel
         self.center_, self.scale_ = center, scale
         self.mean_model_ = mean_model
         self.mean_choice_ = choice
         self._points, self._fit_points = points, fit_points
-        self._weights = fitted.solution.state.weights
-        self._covariance = fitted.solution.state.covariance
-        self._low_rank = low_rank
+        self._predictor = predictor
         if _is_elsewhere(points):
             # What is needed from here on is in this process: the workers may go.
             self._points, self._fit_points = points.local, None
-            self._low_rank = low_rank.without_rows()
-            self._covariance = self._low_rank.covariance
-        self.rank_ = None if low_rank is None else low_rank.model.signal.rank
-        self.captured_ = 1.0 if low_rank is None else low_rank.model.captured
+            self._predictor = predictor.without_rows()
+        self.rank_, self.captured_ = predictor.rank, predictor.captured
         self.rows_, self.labels_ = rows, labels
         self._store_evidence(fitted, points, present, labels)
         self._store_solver(fitted, scale)
@@ -274,15 +273,15 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             raise InvalidParameterError("return_std and return_cov cannot both be asked for.")
         points = self._check_new_points(X)
         if return_cov:
-            covariance = self.kernel_(points) - self._explained(points)
-            return self._label_units(self._signal_at(points), points), self.scale_**2 * covariance
+            covariance = self.kernel_(points) - self._predictor.explained(points)
+            return self._label_units(self._predictor.signal(points), points), self.scale_**2 * covariance
         size = len(points)
         signal, variance = np.empty(size), np.empty(size)
         for start in range(0, size, _PREDICT_BLOCK):
             block = points[start : start + _PREDICT_BLOCK]
-            signal[start : start + _PREDICT_BLOCK] = self._signal_at(block)
+            signal[start : start + _PREDICT_BLOCK] = self._predictor.signal(block)
             if return_std:
-                variance[start : start + _PREDICT_BLOCK] = self._explained_variance(block)
+                variance[start : start + _PREDICT_BLOCK] = self._predictor.explained_variance(block)
         mean = self._label_units(signal, points)
         if not return_std:
             return mean
@@ -451,26 +450,6 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                 return float(scale)
         return 1.0
 
-    def _signal_at(self, points: Any) -> np.ndarray:
-        """The expected signal at new points, centred and scaled."""
-        if self._low_rank is not None:
-            return self._low_rank.signal(points)
-        return self.kernel_(points, self._fit_points) @ self._weights
-
-    def _explained(self, points: Any) -> np.ndarray:
-        """How much the labels reduce the covariance of new points."""
-        if self._low_rank is not None:
-            return self._low_rank.explained(points)
-        cross = self.kernel_(points, self._fit_points)
-        return cross @ self._covariance.solve(np.asfortranarray(cross.T))
-
-    def _explained_variance(self, points: Any) -> np.ndarray:
-        """The diagonal of :meth:`_explained`."""
-        if self._low_rank is not None:
-            return self._low_rank.explained_variance(points)
-        cross = self.kernel_(points, self._fit_points)
-        return np.einsum("ij,ji->i", cross, self._covariance.solve(np.asfortranarray(cross.T)))
-
     def _label_units(self, signal: np.ndarray, points: Any) -> np.ndarray:
         mean = self.center_ + self.scale_ * signal
         return mean if self.mean_model_ is None else mean + self.mean_model_.predict(points)
@@ -480,9 +459,9 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         loo = leave_one_out_evidence(
             np.zeros(present.size), state.noise, fitted.fixed_noise, state.weights, state.precision
         )
-        if self._low_rank is not None:
+        if self._predictor.order is not None:
             # A low-rank fit keeps similar points together; evidence is told in the order of y.
-            present = present[self._low_rank.model.order]
+            present = present[self._predictor.order]
 
         def spread(values: np.ndarray, missing: np.ndarray | float) -> np.ndarray:
             full = np.empty(labels.size)
