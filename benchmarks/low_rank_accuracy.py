@@ -1,6 +1,7 @@
 """Detection by low-rank fits, beside the exact fit of the same model.
 
     python benchmarks/low_rank_accuracy.py ../shared/data > benchmarks/low_rank_accuracy.txt
+    python benchmarks/low_rank_accuracy.py ../shared/data --synthetic --only synthetic --ways auto exact >> benchmarks/low_rank_accuracy.txt
 
 kin8nm and power with 10 % of the labels corrupted at level 1 (seed 0), and with --synthetic 20,000 rows of Friedman's function (ten features, noise
 0.5, 10 % wrong at level 1). Ranks: "auto" as users get it, and 500 with and without exact blocks of neighbours; "auto, exact's lengths" has the length
@@ -50,6 +51,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", metavar="TABLE")
     parser.add_argument("--synthetic", action="store_true")
+    parser.add_argument("--ways", nargs="+", metavar="WAY", default=[words for words, *_ in WAYS])
     options = parser.parse_args()
     warnings.simplefilter("ignore", MislabelWarning)
     blocks = low_rank_fit.BLOCK_SIZES
@@ -60,6 +62,8 @@ def main():
         labels, _, wrong = corrupt_labels(clean, 0.1, 1.0, random_state=0)
         fixed = None
         for words, rank, with_blocks in WAYS:
+            if words not in options.ways:
+                continue
             low_rank_fit.BLOCK_SIZES = blocks if with_blocks else ()
             start = time.perf_counter()
             kernel = fixed if words == WAYS[-1][0] else None
