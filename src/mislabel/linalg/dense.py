@@ -12,6 +12,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from mislabel.errors import KernelMatrixError
+from mislabel.linalg.cholesky import cholesky_in_place
 from mislabel.linalg.contract import Covariance, FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.cost import CHOLESKY, INVERSE_FROM_TRIANGULAR, TRIANGULAR_INVERSE, CostMeter
 from mislabel.linalg.dense_loops import accurate_residual, lower_copy, mirror_lower
@@ -39,7 +40,7 @@ class DenseCovariance(Covariance):
     def __init__(self, matrix: FloatArray, meter: CostMeter | None = None) -> None:
         self.size = matrix.shape[0]
         self._meter = meter if meter is not None else CostMeter(self.size)
-        self._buffer, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
+        self._buffer, info = cholesky_in_place(matrix)
         self._stage: Stage = "factor"
         if info == 0:
             self._meter.add_cholesky(self.size)

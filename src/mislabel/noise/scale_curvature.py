@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
+from mislabel.linalg.cholesky import cholesky_in_place
 from mislabel.linalg.contract import FloatArray
 from mislabel.linalg.dense_loops import mirror_lower
 from mislabel.noise.solvers.newton_loops import mixed_information
@@ -64,7 +65,7 @@ def _followed(
     )[noisy]
     among = mixed_information(state.inverse, weights, noisy, 1.0)
     among.ravel(order="K")[:: noisy.size + 1] += state.penalty.curvature(state.noise[noisy])
-    factor, info = lapack.dpotrf(among, lower=1, overwrite_a=1, clean=0)
+    factor, info = cholesky_in_place(among)
     if info != 0:  # not at a minimum yet: let the noise variances be held
         return np.zeros((2, 2))
     return np.asarray(across.T @ lapack.dpotrs(factor, across, lower=1)[0])

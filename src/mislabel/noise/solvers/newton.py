@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from mislabel.errors import KernelMatrixError
+from mislabel.linalg.cholesky import cholesky_in_place
 from mislabel.linalg.contract import Covariance, FloatArray
 from mislabel.linalg.cost import CHOLESKY, INVERSE_FROM_CHOLESKY
 from mislabel.linalg.dense import DenseCovariance, DenseSignal
@@ -39,7 +40,7 @@ def condition_on_zeros(state: SweepState) -> tuple[NoiseProblem, NoiseState]:
     ``C_WW^-1 - S_W`` and labels ``C_WW^-1 a_W``: each further step costs ``(|W| / n)^3`` as much.
     """
     size = state.noise.size
-    factor, info = lapack.dpotrf(state.inverse, lower=1)
+    factor, info = cholesky_in_place(np.array(state.inverse, order="F"))
     if info != 0:
         raise KernelMatrixError(f"the inverse of the covariance lost positive definiteness at label {info}")
     logdet = -2.0 * float(np.log(factor.diagonal()).sum())
@@ -72,7 +73,7 @@ def _direction(state: NoiseState, inverse: FloatArray, problem: NoiseProblem, mi
     if free.size:
         curved = mixed_information(inverse, state.weights, free, mixture)
         curved.ravel(order="K")[:: free.size + 1] += problem.penalty.curvature(state.noise[free])
-        factor, info = lapack.dpotrf(curved, lower=1, overwrite_a=1, clean=0)
+        factor, info = cholesky_in_place(curved)
         problem.signal.meter.add(CHOLESKY, free.size if info == 0 else abs(info))
         if info != 0:
             return None
