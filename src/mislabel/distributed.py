@@ -19,7 +19,7 @@ from mislabel.errors import InvalidFeaturesError, InvalidParameterError, MemoryB
 from mislabel.kernels import gram_matrix
 from mislabel.kernels.inducing import new_columns
 from mislabel.linalg.contract import FloatArray, IntArray
-from mislabel.linalg.row_blocks import FactorRows, RowWork, squared_norms
+from mislabel.linalg.row_blocks import FactorRows, RowWork, located, squared_norms
 
 #: Rows per block of an array that is not in blocks yet.
 ROWS_PER_BLOCK = 20_000
@@ -129,10 +129,7 @@ class DistributedPoints:
 
     def located(self, index: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Numbers of the blocks that hold some rows, where these are in ``index``, and where in the block."""
-        block = np.searchsorted(self.bounds, index, side="right") - 1
-        for number in np.unique(block):
-            where = np.flatnonzero(block == number)
-            yield int(number), where, index[where] - self.bounds[number]
+        return located(self.bounds, index)
 
     def take_rows(self, index: IntArray) -> FloatArray:
         """Some rows, brought here."""

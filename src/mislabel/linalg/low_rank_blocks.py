@@ -15,6 +15,7 @@ from mislabel.errors import KernelMatrixError
 from mislabel.linalg.contract import FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import ReducedCovariance, not_definite
+from mislabel.linalg.row_blocks import located
 
 
 class BlockLowRankSignal(SignalCovariance):
@@ -41,10 +42,7 @@ class BlockLowRankSignal(SignalCovariance):
 
     def located(self, index: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Numbers of the blocks that some points belong to, where these are in ``index``, and where in the block."""
-        block = np.searchsorted(self._bounds, index, side="right") - 1
-        for number in np.unique(block):
-            inside = np.flatnonzero(block == number)
-            yield int(number), inside, index[inside] - self._bounds[number]
+        return located(self._bounds, index)
 
     def block_rows(self, number: int) -> FloatArray:
         """The rows of ``V`` of one block."""

@@ -8,7 +8,7 @@ on the workers of a cluster.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,17 @@ ROWS = 4096
 
 #: Work on one block: called with its rows, its parts of the vectors by row, and what all blocks share.
 RowWork = Callable[..., Any]
+
+
+def located(bounds: IntArray, index: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+    """Numbers of the blocks that hold some rows, where these are in ``index``, and where in the block.
+
+    Block k holds the rows from ``bounds[k]`` to ``bounds[k + 1]``.
+    """
+    block = np.searchsorted(bounds, index, side="right") - 1
+    for number in np.unique(block):
+        inside = np.flatnonzero(block == number)
+        yield int(number), inside, index[inside] - bounds[number]
 
 
 class FactorRows(ABC):

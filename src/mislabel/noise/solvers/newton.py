@@ -12,7 +12,7 @@ from mislabel.linalg.cholesky import cholesky_in_place
 from mislabel.linalg.contract import Covariance, FloatArray
 from mislabel.linalg.cost import CHOLESKY, INVERSE_FROM_CHOLESKY
 from mislabel.linalg.dense import DenseCovariance, DenseSignal
-from mislabel.linalg.dense_loops import mirror_lower
+from mislabel.linalg.dense_loops import lower_copy, mirror_lower
 from mislabel.noise.objective import NoiseProblem, NoiseState, negative_log_likelihood
 from mislabel.noise.solvers.multiplicative import multiplicative_step
 from mislabel.noise.solvers.newton_loops import mixed_information
@@ -40,7 +40,7 @@ def condition_on_zeros(state: SweepState) -> tuple[NoiseProblem, NoiseState]:
     ``C_WW^-1 - S_W`` and labels ``C_WW^-1 a_W``: each further step costs ``(|W| / n)^3`` as much.
     """
     size = state.noise.size
-    factor, info = cholesky_in_place(np.array(state.inverse, order="F"))
+    factor, info = cholesky_in_place(lower_copy(state.inverse))
     if info != 0:
         raise KernelMatrixError(f"the inverse of the covariance lost positive definiteness at label {info}")
     logdet = -2.0 * float(np.log(factor.diagonal()).sum())
