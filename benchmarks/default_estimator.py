@@ -59,9 +59,9 @@ def ours(points, labels, new, noise="per-label"):
     from mislabel import LabelNoiseRegressor
 
     model = LabelNoiseRegressor(noise=noise).fit(points, labels)
-    suspect = model.audit(0.1).sort_values("row")["suspect"].to_numpy()
-    error = model.z_ if noise == "per-label" else model.loo_error_
-    return np.abs(error), model.predict(new), suspect
+    table = model.audit(0.1).sort_values("row")
+    score = table["score"].to_numpy() if noise == "per-label" else np.abs(model.loo_error_)
+    return score, model.predict(new), table["suspect"].to_numpy()
 
 
 def robustgp(points, labels, new):

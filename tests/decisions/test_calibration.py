@@ -24,7 +24,9 @@ def test_honest_models_are_taken_at_their_word(rng):
         adjusted += found.adjusted
         evidence = evidence_of(error, variance)
         if not found.adjusted:
-            assert found.apply(evidence) is evidence
+            applied = found.apply(evidence)
+            assert applied.z is evidence.z
+            assert applied.variance is evidence.variance
     assert adjusted <= 2
 
 

@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from mislabel.decisions import AUDIT_COLUMNS, SCORES, Evidence, audit_table, p_values, q_values, score_labels, suspects
 
@@ -34,10 +36,50 @@ def test_scores_by_name():
     np.testing.assert_allclose(score_labels(evidence, "gain"), [0.0, 9 - 1 - np.log(9), 4 - 1 - np.log(4)])
 
 
+@pytest.mark.parametrize(
+    "known", [{}, {"wrong_fraction": 0.2, "wrong_std": 9.0}, {"wrong_fraction": 0.2, "wrong_std": 9.0, "degrees": 3.0}]
+)
 @pytest.mark.parametrize("name", list(SCORES))
-def test_a_worse_label_never_scores_lower(name):
-    scores = score_labels(make(np.linspace(0, 8, 50)), name)
+def test_a_worse_label_never_scores_lower(name, known):
+    scores = score_labels(replace(make(np.linspace(0, 8, 50)), **known), name)
     assert (np.diff(scores) >= 0).all()
+
+
+@pytest.mark.parametrize("degrees", [np.inf, 4.0])
+def test_odds_are_those_of_two_groups(degrees):
+    rng = np.random.default_rng(1)
+    variance, error = rng.uniform(0.5, 2.0, 40), rng.normal(0.0, 4.0, 40)
+    evidence = replace(
+        make(error / np.sqrt(variance)),
+        variance=variance,
+        error=error,
+        degrees=degrees,
+        wrong_fraction=0.3,
+        wrong_std=5.0,
+    )
+    group = norm if np.isinf(degrees) else t(degrees)
+    clean, wide = np.sqrt(variance), np.sqrt(variance + 25.0)
+    odds = 0.3 * group.pdf(error / wide) / wide / (0.7 * group.pdf(error / clean) / clean)
+    np.testing.assert_allclose(score_labels(evidence, "odds"), np.log(odds))
+
+
+def test_odds_prefer_the_larger_of_two_errors_with_the_same_z():
+    evidence = replace(
+        make([4.0, 4.0]),
+        variance=np.array([1.0, 0.0001]),
+        error=np.array([4.0, 0.04]),
+        wrong_fraction=0.1,
+        wrong_std=5.0,
+    )
+    far, near = score_labels(evidence, "odds")
+    assert far > 0 > near
+
+
+def test_missing_labels_score_lowest():
+    evidence = replace(make([0.1, np.nan, 5.0]), wrong_fraction=0.1, wrong_std=20.0)
+    scores = score_labels(evidence, "odds")
+    assert scores[0] < 0
+    assert scores[1] == scores.min()
 
 
 def test_p_and_q_values_by_hand():

@@ -54,10 +54,15 @@ class Calibration:
 
     def apply(self, evidence: Evidence) -> Evidence:
         """The evidence with the spread that was found instead of the one that was promised."""
+        evidence = self.with_wrong_group(evidence)
         if not self.adjusted:
             return evidence
         variance = self.scale * np.maximum(evidence.variance, self.sharpest) + self.floor
         return replace(evidence, variance=variance, z=evidence.error / np.sqrt(variance), degrees=self.degrees)
+
+    def with_wrong_group(self, evidence: Evidence) -> Evidence:
+        """The evidence as it is, with what is known about wrong labels."""
+        return replace(evidence, wrong_fraction=self.wrong_fraction, wrong_std=self.wrong_std)
 
 
 def as_promised(log_density: float = float("nan"), wrong_fraction: float = 0.0, wrong_std: float = 0.0) -> Calibration:

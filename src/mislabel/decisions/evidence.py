@@ -19,6 +19,7 @@ class Evidence:
     expected, variance : what the other labels predict, and its variance without the label's own noise.
     corrected : posterior mean of the clean label.
     degrees : clean labels spread like a Student-t with so many degrees of freedom; infinite for a normal distribution.
+    wrong_fraction, wrong_std : share of wrong labels and how far they are off; zero where that is not known.
     """
 
     rows: NDArray[Any]
@@ -30,3 +31,5 @@ class Evidence:
     noise_variance: FloatArray
     corrected: FloatArray
     degrees: float = float("inf")
+    wrong_fraction: float = 0.0
+    wrong_std: float = 0.0

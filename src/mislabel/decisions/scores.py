@@ -9,6 +9,31 @@ import numpy as np
 from mislabel.decisions.evidence import Evidence, FloatArray
 from mislabel.errors import unknown_name
 
+#: Wrong labels are taken to be off by at least so many standard deviations of a typical clean one: nearer, nobody can tell.
+_LEAST_SPREAD = 2.0
+
+
+def odds_score(evidence: Evidence) -> FloatArray:
+    """Logarithm of the odds that the label is wrong rather than clean; ``|z|`` where nothing is known about wrong labels.
+
+    Of two labels with the same z, the one that is further off scores higher: a small error can be many standard deviations where
+    the others predict sharply, but it is not what wrong labels look like. Wrong labels spread like clean ones, only
+    more widely, so that a larger error always scores higher where all else is equal.
+    """
+    share = evidence.wrong_fraction
+    if not (evidence.wrong_std > 0.0 and 0.0 < share < 1.0):
+        return z_score(evidence)
+    clean = evidence.variance
+    spread = max(evidence.wrong_std, _LEAST_SPREAD * float(np.sqrt(np.median(clean))))
+    wide = clean + spread**2
+    square = evidence.error**2
+    if np.isinf(evidence.degrees):
+        gain = square / clean - square / wide
+    else:
+        degrees = evidence.degrees
+        gain = (degrees + 1.0) * (np.log1p(square / (degrees * clean)) - np.log1p(square / (degrees * wide)))
+    return np.asarray(np.log(share / (1.0 - share)) + 0.5 * (np.log(clean / wide) + gain))
+
 
 def noise_variance_score(evidence: Evidence) -> FloatArray:
     """The learned noise variance: the paper's own score. All trusted labels tie at zero."""
@@ -32,6 +57,7 @@ def gain_score(evidence: Evidence) -> FloatArray:
 
 
 SCORES: dict[str, Callable[[Evidence], FloatArray]] = {
+    "odds": odds_score,
     "z": z_score,
     "noise_variance": noise_variance_score,
     "loo_error": error_score,
@@ -40,7 +66,9 @@ SCORES: dict[str, Callable[[Evidence], FloatArray]] = {
 
 
 def score_labels(evidence: Evidence, name: str) -> FloatArray:
-    """Score every label; missing labels score zero."""
+    """Score every label; missing labels score no higher than any other."""
     if name not in SCORES:
         raise unknown_name("score", name, list(SCORES))
-    return np.nan_to_num(SCORES[name](evidence), nan=0.0, posinf=np.finfo(float).max)
+    scores = SCORES[name](evidence)
+    lowest = float(np.min(scores, where=~np.isnan(scores), initial=0.0))
+    return np.nan_to_num(scores, nan=lowest, posinf=np.finfo(float).max)

@@ -52,7 +52,7 @@ class AuditTable(pd.DataFrame):
 def audit_table(
     evidence: Evidence,
     *,
-    score: str = "z",
+    score: str = "odds",
     threshold: str = "fdr",
     cutoff: float = 0.05,
     confidence: float = 0.95,

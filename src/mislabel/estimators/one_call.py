@@ -81,7 +81,7 @@ def audit(
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     y_err: Any = None,
-    score: str = "z",
+    score: str = "odds",
     threshold: str = "fdr",
     cutoff: float | None = None,
     confidence: float = 0.95,

@@ -295,7 +295,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self,
         fdr: float = 0.05,
         *,
-        score: str = "z",
+        score: str = "odds",
         threshold: str = "fdr",
         cutoff: float | None = None,
         confidence: float = 0.95,
@@ -307,7 +307,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         fdr : expected fraction of clean labels among those called suspect (for ``threshold="fdr"``).
-        score : "z", "noise_variance" (the paper's), "loo_error" or "gain"; orders the table.
+        score : orders the table. "odds" (logarithm of the odds that a label is wrong), "z", "noise_variance" (the paper's),
+            "loo_error" or "gain".
         threshold, cutoff : "fdr", or "top-k" with the number of labels, or "z" with the number of standard deviations.
         confidence : probability content of the interval around the expected label.
         calibrated : whether z, p-values and intervals follow ``calibration_``: where clean labels spread more widely
@@ -319,7 +320,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             cutoff = fdr
         elif cutoff is None:
             raise InvalidParameterError(f"threshold={threshold!r} needs a cutoff, for example cutoff=3.")
-        evidence = self.calibrated_evidence_ if calibrated else self._evidence
+        evidence = self.calibrated_evidence_ if calibrated else self.calibration_.with_wrong_group(self._evidence)
         if by_position:
             evidence = replace(evidence, rows=np.arange(evidence.label.size))
         return audit_table(evidence, score=score, threshold=threshold, cutoff=cutoff, confidence=confidence)

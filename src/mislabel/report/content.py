@@ -137,16 +137,23 @@ def _kept(audit: Audit, details: _Details) -> NDArray[np.intp]:
     size = len(audit.table)
     if size <= MOST_ROWS:
         return np.arange(size, dtype=np.intp)
-    parts = [np.arange(MOST_ROWS), details.ranks, audit.ranks[details.near.ravel()]]
+    suspects = np.flatnonzero(audit.table["suspect"].to_numpy())
+    parts = [np.arange(MOST_ROWS), suspects[:MOST_ROWS], details.ranks, audit.ranks[details.near.ravel()]]
     parts += [audit.ranks[pattern.positions] for pattern in audit.patterns]
     return np.unique(np.concatenate(parts)).astype(np.intp)
 
 
 def _detailed(table: pd.DataFrame) -> NDArray[np.intp]:
-    suspects = int(table["suspect"].sum())
-    missing = np.flatnonzero(table["label"].isna().to_numpy())[:MOST_DETAILED]
-    first = min(suspects, MOST_DETAILED) + DETAILED_TRUSTED
-    return np.unique(np.concatenate([np.arange(min(first, len(table))), missing])).astype(np.intp)
+    suspect, missing = table["suspect"].to_numpy(), table["label"].isna().to_numpy()
+    parts = [
+        np.flatnonzero(kind)[:most]
+        for kind, most in (
+            (suspect, MOST_DETAILED),
+            (missing, MOST_DETAILED),
+            (~suspect & ~missing, DETAILED_TRUSTED),
+        )
+    ]
+    return np.unique(np.concatenate(parts)).astype(np.intp)
 
 
 @dataclass(frozen=True)

@@ -270,8 +270,7 @@ def summary(audit: Audit, source: Source, notes: Sequence[str] = ()) -> dict[str
     model = audit.model
     calibration = model.calibration_
     choice = model.mean_choice_
-    suspects = audit.table[audit.table["suspect"]].head(_WORST_IN_SUMMARY)
-    positions = audit.positions[: len(suspects)]
+    worst = np.flatnonzero(audit.table["suspect"].to_numpy())[:_WORST_IN_SUMMARY]
     return {
         "mislabel": __version__,
         "file": source.name,
@@ -327,7 +326,7 @@ def summary(audit: Audit, source: Source, notes: Sequence[str] = ()) -> dict[str
                 "z": _finite(entry.z),
                 "q_value": _finite(entry.q_value),
             }
-            for position, entry in zip(positions, suspects.itertuples(), strict=True)
+            for position, entry in zip(audit.positions[worst], audit.table.iloc[worst].itertuples(), strict=True)
         ],
         "notes": [*notes, *source.notes],
     }

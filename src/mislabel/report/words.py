@@ -54,7 +54,7 @@ def summary_lines(audit: Audit) -> list[str]:
     verb = "looks" if suspects == 1 else "look"
     lines = [f"{suspects:,} of {count(size, 'label')} {verb} wrong at a false discovery rate of {percent(audit.fdr)}."]
     if suspects:
-        worst = table.iloc[0]
+        worst = table[table["suspect"]].iloc[0]
         half = (worst["expected_high"] - worst["expected_low"]) / 2
         lines.append(
             f"The worst is row {plain_text(worst['row'])}: {number(worst['label'])}, expected {number(worst['expected'])} "
