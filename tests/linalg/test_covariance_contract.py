@@ -5,6 +5,7 @@ import pytest
 
 from mislabel.errors import KernelMatrixError
 from mislabel.linalg import DenseCovariance, DenseSignal
+from mislabel.linalg.dense_loops import largest_asymmetry
 from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
 from mislabel.linalg.row_blocks import LocalRows
@@ -222,3 +223,13 @@ def test_what_labels_explain_at_new_points(rng):
     np.testing.assert_allclose(covariance.without_rows().explained(rows), expected, rtol=1e-9)
     labels = rng.standard_normal(signal.size)
     np.testing.assert_allclose(rows @ covariance.coefficients(labels), cross @ covariance.solve(labels), rtol=1e-8)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_largest_asymmetry_is_found(order):
+    matrix = np.random.default_rng(0).random((70, 70))
+    matrix = np.asarray(matrix + matrix.T, order=order)
+    assert largest_asymmetry(matrix) == (0, 0)
+    matrix[3, 65] += 1e-9
+    matrix[66, 2] -= 1e-6
+    assert largest_asymmetry(matrix) == (2, 66)

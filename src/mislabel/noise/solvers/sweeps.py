@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, blas, cholesky, solve_triangular
+from scipy.linalg import blas, solve_triangular
 
 from mislabel.errors import KernelMatrixError
+from mislabel.linalg.cholesky import cholesky_in_place
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.dense_loops import symmetric_columns
@@ -115,10 +116,9 @@ class SweepState:
         sign = 1.0 if steps[0] > 0.0 else -1.0
         core = sign * columns[index]
         core[np.diag_indices_from(core)] += sign / steps
-        try:
-            factor = cholesky(core, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            raise KernelMatrixError("the inverse of the covariance lost positive definiteness in a sweep") from None
+        factor, info = cholesky_in_place(np.asfortranarray(core))
+        if info != 0:
+            raise KernelMatrixError("the inverse of the covariance lost positive definiteness in a sweep")
         change = blas.dtrsm(1.0, factor, columns, side=1, lower=1, trans_a=1, overwrite_b=1)
         pull = solve_triangular(factor, self.weights[index], lower=True, check_finite=False)
         self.weights -= sign * (change @ pull)
