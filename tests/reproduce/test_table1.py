@@ -1,11 +1,13 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mislabel.cli import main
-from mislabel.reproduce.molecule_sets import SETS
+from mislabel.reproduce.molecule_sets import KERNELS, SETS
+from mislabel.reproduce.noisy_kernel import noisy_kernel_cells, run_noisy_kernel
 from mislabel.reproduce.table1 import Cell, _best_uniform, cells_of, run_table1
 from mislabel.reproduce.table1_report import collect, paper_rows, tally, write_table
 
@@ -92,3 +94,32 @@ def test_every_committed_cell_says_what_made_it():
         assert cell.seed == stored["seed"]
         assert "commit" in stored["made_by"]
         assert np.isfinite(stored["mae"])
+
+
+def test_noisy_labels_choose_the_kernel_too(shared_data, tmp_path, capsys):
+    arguments = ["--data", str(shared_data), "--work", str(tmp_path), "--out", str(tmp_path / "out"), "--limit", "80"]
+    assert main(["reproduce", "table1", *arguments, "--sets", "qm7-energy", "--folds", "0", "--rates", "30"]) == 0
+    assert main(["reproduce", "table1", *arguments, "--sets", "qm7-energy", "--noisy-kernel"]) == 0
+    capsys.readouterr()
+    cells = noisy_kernel_cells(["qm7-energy"])
+    assert len(cells) == 4
+    for cell in cells:
+        found = json.loads(cell.path(tmp_path / "out").read_text())
+        chosen = " ".join(f"{number:g}" for number in found["kernel"])
+        assert found["densities"][chosen] == max(found["densities"].values())
+        assert np.isfinite(found["mae"])
+    assert run_noisy_kernel(shared_data, tmp_path, tmp_path / "out", cells, 80) == 0
+    report = (tmp_path / "out" / "table1.md").read_text()
+    assert "| qm7-energy | 30 % | 50 % | 0 |" in report
+
+
+def test_the_usual_kernel_is_not_fitted_again(shared_data, tmp_path, monkeypatch):
+    cell = noisy_kernel_cells(["qm7-energy"])[1]
+    usual = replace(cell, mode="full")
+    run_table1(shared_data, tmp_path, tmp_path / "out", [usual], 80)
+    monkeypatch.setattr("mislabel.reproduce.noisy_kernel.CANDIDATES", (KERNELS["qm7"],))
+    monkeypatch.setattr("mislabel.reproduce.noisy_kernel.FoldRun", None)
+    run_noisy_kernel(shared_data, tmp_path, tmp_path / "out", [cell], 80)
+    ours, theirs = (json.loads(item.path(tmp_path / "out").read_text()) for item in (cell, usual))
+    assert ours["mode"] == "noisy-kernel"
+    assert ours["mae"] == theirs["mae"]

@@ -14,8 +14,8 @@ from mislabel.errors import MoleculeFileError
 from mislabel.kernels import MolecularKernel, gram_matrix
 
 N_FOLDS = 5
-#: Seeds of the folds (QM7 has official ones) and of the smaller sets for trying things out.
-FOLD_SEED, LIMIT_SEED = 1, 2
+#: Seeds of the folds (QM7 has official ones), of the smaller sets for trying things out, and of samples of training molecules.
+FOLD_SEED, LIMIT_SEED, SAMPLE_SEED = 1, 2, 3
 #: Power of the normalised similarity for gaps, which do not grow with the molecule.
 GAP_EXPONENT = 8.0
 
@@ -24,6 +24,9 @@ FILES = {"qm7": ("qm7.npz", "qm7.mat"), "qm9": ("qm9_random8000.npz",)}
 #: The graph kernels: stopping probability, element prior and edge length scale of best marginal likelihood for the clean
 #: energies of 1,000 molecules (seed 0), on a grid. Amplitude, base noise and noise variances are learned from noisy labels.
 KERNELS = {"qm7": (0.05, 0.5, 0.07), "qm9": (0.05, 0.5, 0.1)}
+#: The graph kernels that noisy labels choose from.
+CANDIDATES = tuple((0.05, prior, length) for prior in (0.5, 0.7) for length in (0.07, 0.1, 0.14))
+Setting = tuple[float, float, float]
 #: Data sets of the table: collection and property.
 SETS = {
     "qm7-energy": ("qm7", "energy"),
@@ -33,9 +36,9 @@ SETS = {
 }
 
 
-def kernel_of(collection: str) -> MolecularKernel:
+def kernel_of(collection: str, setting: Setting | None = None) -> MolecularKernel:
     """The graph kernel of a collection; in double precision, because clean energies need a very small nugget."""
-    return MolecularKernel(*KERNELS[collection], dtype="float64")
+    return MolecularKernel(*(setting or KERNELS[collection]), dtype="float64")
 
 
 @dataclass(eq=False)
@@ -68,21 +71,61 @@ class Collection:
         return np.setdiff1d(np.arange(self.size), test), test
 
 
-def load_collection(name: str, data: Path | None, work: Path, limit: int | None = None, verbose: int = 0) -> Collection:
-    """Molecules, labels and the (resumable) matrix of all similarities, kept in the folder ``work``."""
-    molecules = _load(name, data)
-    chosen = np.arange(len(molecules))
+@dataclass(eq=False)
+class MoleculeSet:
+    """Molecules with all their labels, before any similarity is computed."""
+
+    name: str
+    molecules: list[Any]
+    labels: dict[str, np.ndarray]
+    folds: list[np.ndarray]
+    units: dict[str, str]
+
+    def collection(self, work: Path, setting: Setting | None = None, verbose: int = 0) -> Collection:
+        """With the (resumable) matrix of all similarities, kept in the folder ``work``."""
+        matrix = self._similarities(self.molecules, work / f"{self._file}.gram", setting, verbose)
+        return Collection(self.name, self.labels, self.folds, matrix, self.units)
+
+    def sample(self, fold: int, count: int) -> np.ndarray:
+        """At most ``count`` of a fold's training molecules, drawn at random."""
+        rest = np.setdiff1d(np.arange(len(self.molecules)), self.folds[fold])
+        return np.sort(np.random.default_rng(SAMPLE_SEED).choice(rest, min(count, rest.size), replace=False))
+
+    def sampled(self, fold: int, count: int, work: Path, setting: Setting) -> Collection:
+        """The collection of only these, in one fold."""
+        chosen = self.sample(fold, count)
+        path = work / f"{self._file}-fold{fold}-{chosen.size}.gram"
+        matrix = self._similarities([self.molecules[k] for k in chosen], path, setting, 0)
+        labels = {name: values[chosen] for name, values in self.labels.items()}
+        return Collection(self.name, labels, [], matrix, self.units)
+
+    @property
+    def _file(self) -> str:
+        return f"{self.name}-{len(self.molecules)}"
+
+    def _similarities(self, molecules: list[Any], path: Path, setting: Setting | None, verbose: int) -> np.ndarray:
+        if setting is not None and setting != KERNELS[self.name]:
+            path = path.with_name("-".join([path.stem, *(f"{number:g}" for number in setting)]) + path.suffix)
+        return gram_matrix(kernel_of(self.name, setting), molecules, path=path, verbose=verbose)
+
+
+def load_molecules(name: str, data: Path | None, limit: int | None = None) -> MoleculeSet:
+    """Molecules, labels and folds."""
+    loaded = _load(name, data)
+    chosen = np.arange(len(loaded))
     if limit is not None and limit < chosen.size:
         chosen = np.sort(np.random.default_rng(LIMIT_SEED).choice(chosen.size, limit, replace=False))
-    if molecules.folds is not None and chosen.size == len(molecules):
-        folds = list(molecules.folds)
+    if loaded.folds is not None and chosen.size == len(loaded):
+        folds = list(loaded.folds)
     else:
         folds = np.array_split(np.random.default_rng(FOLD_SEED).permutation(chosen.size), N_FOLDS)
-    matrix = gram_matrix(
-        kernel_of(name), [molecules[k] for k in chosen], path=work / f"{name}-{chosen.size}.gram", verbose=verbose
-    )
-    labels = {item: molecules.labels(item)[chosen] for collection, item in SETS.values() if collection == name}
-    return Collection(name, labels, folds, matrix, molecules.units)
+    labels = {item: loaded.labels(item)[chosen] for collection, item in SETS.values() if collection == name}
+    return MoleculeSet(name, [loaded[k] for k in chosen], labels, folds, loaded.units)
+
+
+def load_collection(name: str, data: Path | None, work: Path, limit: int | None = None, verbose: int = 0) -> Collection:
+    """Molecules, labels and the matrix of all similarities."""
+    return load_molecules(name, data, limit).collection(work, verbose=verbose)
 
 
 def _load(name: str, data: Path | None) -> Any:

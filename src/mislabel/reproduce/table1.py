@@ -18,6 +18,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import minimize_scalar
 
 from mislabel.data import corrupt_labels
+from mislabel.decisions import score_labels
 from mislabel.errors import MislabelWarning, unknown_name
 from mislabel.estimators import LabelNoiseRegressor
 from mislabel.evaluation import detection_report
@@ -98,9 +99,7 @@ def run_table1(
             name: load_collection(name, data, work, limit, verbose) for name in collections_of([c.set for c in missing])
         }
         for done, (cell, result) in enumerate(_results(missing, collections), start=1):
-            write_result(
-                cell.path(out), {**_describe(cell), "molecules": collections[SETS[cell.set][0]].size, **result}
-            )
+            write_result(cell.path(out), {**described(cell, collections[SETS[cell.set][0]].size), **result})
             progress(
                 f"{done} of {len(missing)} cells: {cell.set} {cell.rate}/{cell.level} fold {cell.fold} {cell.mode}",
                 done / len(missing),
@@ -119,10 +118,18 @@ def _results(missing: list[Cell], collections: dict[str, Collection]) -> Iterato
                     if cell.fold == fold and SETS[cell.set][0] == name and is_intensive(SETS[cell.set][1]) == intensive
                 ]
                 if wanted:
-                    yield from _FoldRun(collection, fold, intensive).results(wanted)
+                    yield from FoldRun(collection, fold, intensive).results(wanted)
 
 
-class _FoldRun:
+def noisy_labels(cell: Cell, clean: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels of all molecules with the errors of a row, the errors, and which labels are wrong."""
+    if not cell.rate:
+        return clean, np.zeros_like(clean), np.zeros(clean.size, dtype=bool)
+    noisy = corrupt_labels(clean, cell.rate / 100, cell.level / 100, random_state=cell.seed)
+    return noisy.labels, noisy.noise, noisy.mask
+
+
+class FoldRun:
     """All cells of one fold that share one matrix of similarities."""
 
     def __init__(self, collection: Collection, fold: int, intensive: bool) -> None:
@@ -134,17 +141,12 @@ class _FoldRun:
 
     def results(self, cells: list[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
         """Cells and what they hold: the cheap modes first, from one factorisation each, then the full ones."""
-        makers = {"plain": self._plain, "basic": self._basic, "full": self._full}
+        makers = {"plain": self._plain, "basic": self._basic, "full": self.full}
         for mode in MODES:
             yield from makers[mode]([cell for cell in cells if cell.mode == mode])
 
     def _labels(self, cell: Cell) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Noisy labels of all molecules, the noise, and which are wrong."""
-        clean = self.collection.labels[SETS[cell.set][1]]
-        if not cell.rate:
-            return clean, np.zeros_like(clean), np.zeros(clean.size, dtype=bool)
-        noisy = corrupt_labels(clean, cell.rate / 100, cell.level / 100, random_state=cell.seed)
-        return noisy.labels, noisy.noise, noisy.mask
+        return noisy_labels(cell, self.collection.labels[SETS[cell.set][1]])
 
     def _center(self, labels: np.ndarray) -> float:
         return float(np.median(labels)) if self.intensive else 0.0
@@ -185,7 +187,8 @@ class _FoldRun:
             predicted = rotated @ (projected / (values + noise)) + center
             yield cell, {"mae": self._error(cell, predicted), "noise_over_mean_diagonal": noise}
 
-    def _full(self, cells: list[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    def full(self, cells: list[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
+        """The full model, one cell after the other."""
         for cell in cells:
             labels, noise, mask = (part[self.train] for part in self._labels(cell))
             model = LabelNoiseRegressor(kernel="precomputed", center=self._center(labels), tol=FULL_TOL)
@@ -220,6 +223,7 @@ def detection(model: LabelNoiseRegressor, noise: np.ndarray, mask: np.ndarray, s
         "priced_noise_variance": model.noise_variance_,
         "loo_error": np.abs(model.loo_error_),
         "z": np.abs(model.z_),
+        "odds": score_labels(model.calibrated_evidence_, "odds"),
     }
     found: dict[str, Any] = {}
     for name, score in scores.items():
@@ -246,7 +250,8 @@ def _best_uniform(values: np.ndarray, squares: np.ndarray) -> float:
     return float(np.exp(minimize_scalar(objective, bounds=near, method="bounded").x))
 
 
-def _describe(cell: Cell) -> dict[str, Any]:
+def described(cell: Cell, molecules: int) -> dict[str, Any]:
+    """What every result says about itself."""
     return {
         "set": cell.set,
         "rate": cell.rate,
@@ -254,4 +259,5 @@ def _describe(cell: Cell) -> dict[str, Any]:
         "fold": cell.fold,
         "mode": cell.mode,
         "seed": cell.seed,
+        "molecules": molecules,
     }
