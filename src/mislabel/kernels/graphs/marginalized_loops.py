@@ -22,6 +22,7 @@ from mislabel.kernels.graphs.vector_loops import (
     couple,
     curvature,
     gaussian_weights,
+    scaled_row,
     shifted,
     turn_search,
 )
@@ -129,25 +130,39 @@ def _apply_weights(total, weights, straight, crossed, narrow, source, target):
 
 
 @compiled_for_speed
-def _prepare(left, a, right, b, similarity, node, source):
-    """Node similarities (twice each, once per solution) and the first guesses ``V f`` and ``V u``; returns ``u' V f``."""
-    first, other = left.node_start[a], right.node_start[b]
+def _prepare(left, a, right, b, similarity, node, source, rows):
+    """Node similarities (twice each, once per solution) and the first guesses ``V f`` and ``V u``; returns ``u' V f``.
+
+    Nodes of one kind mostly follow each other, and their rows differ by a factor: ``rows`` keeps the last kind's, similarities
+    first, then what the factors of both guesses apply to.
+    """
+    other = right.node_start[b]
     count = right.node_start[b + 1] - other
+    similar, scaled = rows[0], rows[1]
+    one = similar.dtype.type(1)
     total = 0.0
+    row_total = 0.0
     at = 0
-    for i in range(first, left.node_start[a + 1]):
-        row = similarity.nodes[left.node_kind[i]]
-        root, begin, ratio = left.node_root[i], left.node_begin[i], left.node_ratio[i]
-        row_total = root * 0
-        for j in range(other, other + count):
-            value = row[right.node_kind[j]]
-            node[at] = value
-            node[at + 1] = value
-            source[at] = value * (root * right.node_root[j])
-            source[at + 1] = value * (ratio * right.node_ratio[j])
-            row_total += value * right.node_begin[j]
-            at += 2
-        total += np.float64(row_total) * np.float64(begin)
+    last = -1
+    for i in range(left.node_start[a], left.node_start[a + 1]):
+        kind = left.node_kind[i]
+        if kind != last:
+            last = kind
+            table = similarity.nodes[kind]
+            sum_here = similar[0] * 0
+            for j in range(count):
+                value = table[right.node_kind[other + j]]
+                similar[2 * j] = value
+                similar[2 * j + 1] = value
+                scaled[2 * j] = value * right.node_root[other + j]
+                scaled[2 * j + 1] = value * right.node_ratio[other + j]
+                sum_here += value * right.node_begin[other + j]
+            row_total = np.float64(sum_here)
+        # Either may write past its row: what it writes there is overwritten by the next.
+        scaled_row(node, at, similar, one, one, 2 * count)
+        scaled_row(source, at, scaled, left.node_root[i], left.node_ratio[i], 2 * count)
+        total += row_total * np.float64(left.node_begin[i])
+        at += 2 * count
     for k in range(at, at + 8):
         node[k] = 0
         source[k] = 0
@@ -259,6 +274,7 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
     high = np.empty(low.shape[0], np.int64)
     most = _largest(left.node_start) * _largest(right.node_start)
     vectors = np.zeros((7, 2 * most + 64), left.node_root.dtype)
+    rows = np.zeros((2, 2 * _largest(right.node_start) + 64), left.node_root.dtype)
     weights = np.empty(4096, left.node_root.dtype)
     straight = np.empty(weights.shape[0], np.uint64)
     crossed = np.empty(weights.shape[0], np.uint64)
@@ -275,7 +291,7 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
             crossed = np.empty(weights.shape[0], np.uint64)
         size = (left.node_start[a + 1] - left.node_start[a]) * (right.node_start[b + 1] - right.node_start[b])
         _fill_weights(left, a, right, b, similarity, low, high, weights, straight, crossed)
-        base = _prepare(left, a, right, b, similarity, node, guess)
+        base = _prepare(left, a, right, b, similarity, node, guess, rows)
         for k in range(2 * size + 8):
             residual[k] = 0
         _apply_weights(total, weights, straight, crossed, right.narrow, guess, residual)

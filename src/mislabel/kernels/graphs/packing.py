@@ -13,9 +13,9 @@ from mislabel.kernels.graphs.marginalized_loops import GraphArrays
 from mislabel.kernels.graphs.vector_loops import CHUNK
 from mislabel.linalg.contract import IntArray
 
-#: How many length scales apart two lengths may be before their similarity is taken for zero: it is below 3e-7 there in
+#: How many length scales apart two lengths may be before their similarity is taken for zero: it is near 1e-6 there in
 #: single precision, below 1e-14 in double.
-REACH = {"float32": 5.5, "float64": 8.0}
+REACH = {"float32": 5.25, "float64": 8.0}
 #: Buckets of length per length scale, and at most in all.
 _BUCKETS_PER_SCALE = 8
 _MOST_BUCKETS = 4096

@@ -23,6 +23,8 @@ _SERIES = {
     * 2.0 ** np.arange(degree + 1)
     for name, degree in (("float32", 6), ("float64", 12))
 }
+#: Gaussians are not made smaller than 2^-this: nothing beside rounding errors, in double precision too.
+_LARGEST_EXPONENT = 60.0
 _CONTRACT = ("contract",)
 
 
@@ -105,8 +107,10 @@ def gaussian_weights(typing, out, at, lengths, weights, first, length, weight, u
         steps = builder.sitofp(builder.sub(_splat(builder, length, lanes), others), vector)
         difference = builder.fmul(steps, _splat(builder, unit, lanes))
         exponent = builder.fmul(difference, difference)
-        # 2^-x = 2^-k 2^-f with k the nearest integer; beyond the range of the exponent the result is zero anyway.
-        exponent = builder.select(builder.fcmp_ordered("<", exponent, constant(120.0)), exponent, constant(120.0))
+        # 2^-x = 2^-k 2^-f with k the nearest integer. Beyond the limit the result is as good as zero, and must not become
+        # so small that the processor needs its slow path for it: entries past the window often are beyond.
+        limit = constant(_LARGEST_EXPONENT)
+        exponent = builder.select(builder.fcmp_ordered("<", exponent, limit), exponent, limit)
         integers = ir.VectorType(ir.IntType(32), lanes)
         whole = builder.fptosi(builder.fadd(exponent, constant(0.5)), integers)
         fraction = builder.fsub(exponent, builder.sitofp(whole, vector))
@@ -144,6 +148,30 @@ def shifted(typing, out, at, table, first, shift):
             here, there = (builder.add(base, ir.Constant(base.type, offset)) for base in (first, at))
             loaded = _load(builder, table, here, ir.VectorType(shift.type, lanes), bytes_)
             _store(builder, builder.add(loaded, _splat(builder, shift, lanes)), out, there, bytes_)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def scaled_row(typing, target, at, row, first, second, count):
+    """``target[at:] = row`` times ``first`` and ``second`` in turn, for ``count`` numbers (and up to a vector more)."""
+    signature = types.void(target, at, row, first, second, count)
+
+    def codegen(context, builder, signature, arguments):
+        target, at, row, first, second, count = arguments
+        kinds = signature.args
+        name = str(kinds[0].dtype)
+        target, row = _data(context, builder, kinds[0], target), _data(context, builder, kinds[2], row)
+        bytes_ = context.get_abi_sizeof(first.type)
+        factors = _alternating(builder, first, second, LANES[name])
+
+        def body(offset, vector):
+            product = builder.fmul(factors, _load(builder, row, offset, vector, bytes_))
+            _store(builder, product, target, builder.add(at, offset), bytes_)
+            return []
+
+        _sweep_vectors(context, builder, count, name, body, 0)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -253,8 +281,9 @@ def advance(typing, moved, residual, search, image, node, length_f, length_u, co
             back = builder.fmul(lengths, _load(builder, image, offset, vector, bytes_), flags=_CONTRACT)
             left = builder.fsub(_load(builder, residual, offset, vector, bytes_), back, flags=_CONTRACT)
             _store(builder, left, residual, offset, bytes_)
-            squared = builder.fmul(left, left)
-            return [builder.fmul(squared, _load(builder, node, offset, vector, bytes_), flags=_CONTRACT)]
+            # The square itself may be too small for the format; fused with the sum, this product never is.
+            similar = builder.fmul(left, _load(builder, node, offset, vector, bytes_))
+            return [builder.fmul(similar, left, flags=_CONTRACT)]
 
         sums = _sweep_vectors(context, builder, arguments[7], name, body, 1)
         return context.make_tuple(builder, signature.return_type, sums)
@@ -283,8 +312,10 @@ def bilinear(typing, guess, moved, residual, node, count):
             reached = builder.fadd(_load(builder, moved, offset, vector, bytes_), left)
             gained = builder.fmul(left, _load(builder, node, offset, vector, bytes_))
             factor = builder.shuffle_vector(gained, _load(builder, guess, offset, vector, bytes_), blend)
-            product = builder.fmul(factor, builder.shuffle_vector(reached, reached, swap))
-            return [product if name == "float64" else builder.fpext(product, wide)]
+            other = builder.shuffle_vector(reached, reached, swap)
+            if name == "float32":
+                factor, other = builder.fpext(factor, wide), builder.fpext(other, wide)
+            return [builder.fmul(factor, other, flags=_CONTRACT)]
 
         first, second = _sweep_vectors(context, builder, arguments[4], name, body, 1, wide)
         return builder.fadd(first, second)
