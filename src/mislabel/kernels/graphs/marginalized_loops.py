@@ -46,7 +46,9 @@ class GraphArrays(NamedTuple):
     edge_start: np.ndarray  # (graphs + 1) where each graph's edges begin
     edge_left: np.ndarray
     edge_right: np.ndarray
-    edge_ends: np.ndarray  # twice the nodes left, right, right, left in 16 bits each; left, right in 32 if not `narrow`
+    edge_ends: (
+        np.ndarray
+    )  # bytes up to the nodes left, right, right, left in 16 bits each; left, right in 32 if not `narrow`
     edge_swapped: np.ndarray  # right, left in 32 bits each; not looked at if `narrow`
     narrow: bool  # whether all offsets into a pair's solutions fit into 16 bits
     edge_weight: np.ndarray  # normalised by the roots of both degrees; halved for self-loops
@@ -84,7 +86,7 @@ def _find_windows(left, a, right, b, low, high):
 def _fill_weights(left, a, right, b, similarity, low, high, weights, straight, crossed):
     """W for all pairs of edges within reach, and where in the solutions it acts, in the order of the windows."""
     first, offset = left.edge_start[a], right.edge_start[b]
-    width = np.uint64(2 * (right.node_start[b + 1] - right.node_start[b]))
+    width = np.uint64(2 * weights.itemsize * (right.node_start[b + 1] - right.node_start[b]))
     unit = left.length_unit[0]
     at = 0
     for e in range(left.edge_start[a + 1] - first):
@@ -115,18 +117,16 @@ def _fill_weights(left, a, right, b, similarity, low, high, weights, straight, c
 @compiled_for_speed
 def _apply_weights(total, weights, straight, crossed, narrow, source, target):
     """``target += W source`` for both solutions at once."""
+    halves = straight.view(np.uint32)
     if narrow:
-        mask = np.uint64(0xFFFF)
+        mask, shift = np.uint32(0xFFFF), np.uint32(16)
         for k in range(np.uint64(total)):
-            at = straight[k]
-            ii, jj = at & mask, at >> np.uint64(16) & mask
-            couple(target, source, weights[k], ii, jj, at >> np.uint64(32) & mask, at >> np.uint64(48))
+            along, across = halves[2 * k], halves[2 * k + 1]
+            couple(target, source, weights[k], along & mask, along >> shift, across & mask, across >> shift)
     else:
-        mask = np.uint64(0xFFFFFFFF)
+        others = crossed.view(np.uint32)
         for k in range(np.uint64(total)):
-            along, across = straight[k], crossed[k]
-            ii, jj = along & mask, along >> np.uint64(32)
-            couple(target, source, weights[k], ii, jj, across & mask, across >> np.uint64(32))
+            couple(target, source, weights[k], halves[2 * k], halves[2 * k + 1], others[2 * k], others[2 * k + 1])
 
 
 @compiled_for_speed

@@ -113,10 +113,11 @@ class PackedGraphs:
         low, high, positions = self._windows(length_scale, owner, dtype)
         steps, unit = self._whole_lengths(length_scale, dtype)
         pad = np.zeros(CHUNK)
-        # Offsets into the solutions of a pair count up to twice the product of both sizes.
+        # Offsets into the solutions of a pair count the bytes of two numbers for each pair of nodes.
         most = int(np.diff(self.node_start).max(initial=1))
-        narrow = 2 * most * most < 1 << 16
-        first, second = 2 * self.left.astype(np.uint64), 2 * self.right.astype(np.uint64)
+        pair = 2 * np.dtype(dtype).itemsize
+        narrow = pair * most * most < 1 << 16
+        first, second = pair * self.left.astype(np.uint64), pair * self.right.astype(np.uint64)
         if narrow:
             ends = first | second << np.uint64(16) | second << np.uint64(32) | first << np.uint64(48)
         else:

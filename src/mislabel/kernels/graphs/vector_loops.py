@@ -58,7 +58,7 @@ def _splat(builder, scalar, lanes):
 def couple(typing, target, source, weight, ii, jj, ij, ji):
     """Add ``weight`` times source[jj], [ii], [ji], [ij] to target[ii], [jj], [ij], [ji]; two lanes each.
 
-    The offsets count numbers, not pairs. Later updates see earlier ones, so offsets may coincide.
+    The offsets count bytes. Later updates see earlier ones, so offsets may coincide.
     """
     signature = types.void(target, source, weight, ii, jj, ij, ji)
 
@@ -69,7 +69,9 @@ def couple(typing, target, source, weight, ii, jj, ij, ji):
         vector = ir.VectorType(weight.type, 2)
         bytes_ = context.get_abi_sizeof(weight.type)
         weights = _splat(builder, weight, 2)
-        ii, jj, ij, ji = offsets
+        byte = ir.IntType(8).as_pointer()
+        target, source = builder.bitcast(target, byte), builder.bitcast(source, byte)
+        ii, jj, ij, ji = (builder.zext(offset, ir.IntType(64)) for offset in offsets)
         for to, at in ((ii, jj), (jj, ii), (ij, ji), (ji, ij)):
             moved = builder.fmul(weights, _load(builder, source, at, vector, bytes_), flags=_CONTRACT)
             total = builder.fadd(_load(builder, target, to, vector, bytes_), moved, flags=_CONTRACT)
