@@ -72,46 +72,65 @@ class Similarity(NamedTuple):
 
 @compiled_for_speed
 def _find_windows(left, a, right, b, low, high):
-    """Which edges of graph b lie within reach of each edge of graph a; returns how many pairs there are."""
+    """Which edges of graph b lie within reach of each edge of graph a; returns how many pairs, and in how many chunks."""
     first, last = left.edge_start[a], left.edge_start[a + 1]
-    total = 0
+    total, n_chunks = 0, 0
     for e in range(first, last):
         start, stop = right.positions[b, left.window_low[e]], right.positions[b, left.window_high[e]]
         low[e - first], high[e - first] = start, stop
         total += stop - start
-    return total
+        n_chunks += (stop - start + CHUNK - 1) // CHUNK
+    return total, n_chunks
 
 
 @compiled_for_speed
-def _fill_weights(left, a, right, b, similarity, low, high, weights, straight, crossed):
+def _list_chunks(left, a, right, b, low, high, chunks, shifts, rows):
+    """Chunks of partners as (edge of a, first partner), how far pairs are shifted against partners, and offsets of rows.
+
+    The first chunks of every edge are written whether they are needed or not, because the processor cannot foresee how many
+    are: what is not needed is overwritten by the next edge.
+    """
+    first, offset = left.edge_start[a], right.edge_start[b]
+    width = np.uint64(2 * left.node_root.itemsize * (right.node_start[b + 1] - right.node_start[b]))
+    half = np.uint64(16 if right.narrow else 32)
+    at, c = 0, 0
+    for e in range(left.edge_start[a + 1] - first):
+        start, count = offset + low[e], high[e] - low[e]
+        entry = e << 32 | start
+        chunks[c], chunks[c + 1] = entry, entry + CHUNK
+        chunks[c + 2], chunks[c + 3] = entry + 2 * CHUNK, entry + 3 * CHUNK
+        needed = (count + CHUNK - 1) // CHUNK
+        for k in range(4, needed):
+            chunks[c + k] = entry + k * CHUNK
+        i, j = width * np.uint64(left.edge_left[first + e]), width * np.uint64(left.edge_right[first + e])
+        row = i | j << half
+        rows[e] = row | row << np.uint64(32) if right.narrow else row
+        shifts[e] = at - start
+        c += needed
+        at += count
+
+
+@compiled_for_speed
+def _fill_weights(left, a, right, b, similarity, low, high, n_chunks, lists, weights, straight, crossed):
     """W for all pairs of edges within reach, and where in the solutions it acts, in the order of the windows."""
     first, offset = left.edge_start[a], right.edge_start[b]
-    width = np.uint64(2 * weights.itemsize * (right.node_start[b + 1] - right.node_start[b]))
+    chunks, shifts, rows = lists
+    _list_chunks(left, a, right, b, low, high, chunks, shifts, rows)
     unit = left.length_unit[0]
-    at = 0
-    for e in range(left.edge_start[a + 1] - first):
+    for c in range(n_chunks):
+        e, k = chunks[c] >> 32, chunks[c] & 0xFFFFFFFF
+        here = k + shifts[e]
         length, weight = left.edge_length[first + e], left.edge_weight[first + e]
-        start, stop = offset + low[e], offset + high[e]
-        i, j = width * np.uint64(left.edge_left[first + e]), width * np.uint64(left.edge_right[first + e])
-        if right.narrow:
-            rows = i | j << np.uint64(16)
-            rows |= rows << np.uint64(32)
-        else:
-            rows = i | j << np.uint64(32)
-        k, here = start, at
-        while k < stop:
-            # May write past the window: what it writes there is overwritten by the next.
-            gaussian_weights(weights, here, right.edge_length, right.edge_weight, k, length, weight, unit)
-            shifted(straight, here, right.edge_ends, k, rows)
-            if not right.narrow:
-                shifted(crossed, here, right.edge_swapped, k, rows)
-            k += CHUNK
-            here += CHUNK
-        if similarity.tabled:
+        # May write past the window: what it writes there is overwritten by the next.
+        gaussian_weights(weights, here, right.edge_length, right.edge_weight, k, length, weight, unit)
+        shifted(straight, here, right.edge_ends, k, rows[e])
+        if not right.narrow:
+            shifted(crossed, here, right.edge_swapped, k, rows[e])
+    if similarity.tabled:
+        for e in range(left.edge_start[a + 1] - first):
             row = similarity.edges[left.edge_kind[first + e]]
-            for k in range(start, stop):
-                weights[at + k - start] *= row[right.edge_kind[k]]
-        at += stop - start
+            for k in range(offset + low[e], offset + high[e]):
+                weights[k + shifts[e]] *= row[right.edge_kind[k]]
 
 
 @compiled_for_speed
@@ -272,6 +291,8 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
     """
     low = np.empty(_largest(left.edge_start) + 1, np.int64)
     high = np.empty(low.shape[0], np.int64)
+    chunks = np.empty(4096, np.int64)
+    shifts, offsets = np.empty(low.shape[0], np.int64), np.empty(low.shape[0], np.uint64)
     most = _largest(left.node_start) * _largest(right.node_start)
     vectors = np.zeros((7, 2 * most + 64), left.node_root.dtype)
     rows = np.zeros((2, 2 * _largest(right.node_start) + 64), left.node_root.dtype)
@@ -284,13 +305,16 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
     filled = 0
     for number in range(pairs.shape[0]):
         a, b = pairs[number, 0], pairs[number, 1]
-        total = _find_windows(left, a, right, b, low, high)
+        total, n_chunks = _find_windows(left, a, right, b, low, high)
+        if n_chunks + 4 > chunks.shape[0]:
+            chunks = np.empty(n_chunks + n_chunks // 2 + 4, np.int64)
         if total + CHUNK > weights.shape[0]:
             weights = np.empty(total + total // 2 + CHUNK, left.node_root.dtype)
             straight = np.empty(weights.shape[0], np.uint64)
             crossed = np.empty(weights.shape[0], np.uint64)
         size = (left.node_start[a + 1] - left.node_start[a]) * (right.node_start[b + 1] - right.node_start[b])
-        _fill_weights(left, a, right, b, similarity, low, high, weights, straight, crossed)
+        lists = chunks, shifts, offsets
+        _fill_weights(left, a, right, b, similarity, low, high, n_chunks, lists, weights, straight, crossed)
         base = _prepare(left, a, right, b, similarity, node, guess, rows)
         for k in range(2 * size + 8):
             residual[k] = 0
