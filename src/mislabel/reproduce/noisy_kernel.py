@@ -8,15 +8,12 @@ full model is then fitted to all training molecules with the kernel chosen.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mislabel.errors import MislabelWarning
-from mislabel.estimators import LabelNoiseRegressor
 from mislabel.progress import ProgressReporter
 from mislabel.reproduce.molecule_sets import (
     CANDIDATES,
@@ -29,7 +26,7 @@ from mislabel.reproduce.molecule_sets import (
     load_molecules,
 )
 from mislabel.reproduce.results import write_result
-from mislabel.reproduce.table1 import FULL_TOL, Cell, FoldRun, described, noisy_labels
+from mislabel.reproduce.table1 import Cell, FoldRun, described, fit_full, noisy_labels
 
 MODE = "noisy-kernel"
 #: Rate and level of the rows that are done in this way too.
@@ -67,16 +64,13 @@ def run_noisy_kernel(
 def densities_of(molecules: MoleculeSet, cell: Cell, work: Path, count: int = CHOOSERS) -> dict[Setting, float]:
     """Mean leave-one-out log density of a sample's noisy labels under every candidate."""
     label = SETS[cell.set][1]
+    intensive = is_intensive(label)
     labels = noisy_labels(cell, molecules.labels[label])[0][molecules.sample(cell.fold, count)]
     every = np.arange(labels.size)
     densities = {}
     for setting in CANDIDATES:
         sampled = molecules.sampled(cell.fold, count, work, setting)
-        center = float(np.median(labels)) if is_intensive(label) else 0.0
-        model = LabelNoiseRegressor(kernel="precomputed", center=center, tol=FULL_TOL)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MislabelWarning)
-            model.fit(sampled.block(every, every, is_intensive(label)), labels)
+        model = fit_full(sampled.block(every, every, intensive), labels, intensive)
         densities[setting] = float(model.calibration_.log_density)
     return densities
 

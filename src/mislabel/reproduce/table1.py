@@ -129,6 +129,19 @@ def noisy_labels(cell: Cell, clean: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     return noisy.labels, noisy.noise, noisy.mask
 
 
+def center_of(labels: np.ndarray, intensive: bool) -> float:
+    """What is subtracted from the labels: nothing from those that grow with the molecule."""
+    return float(np.median(labels)) if intensive else 0.0
+
+
+def fit_full(similarity: np.ndarray, labels: np.ndarray, intensive: bool) -> LabelNoiseRegressor:
+    """The full model, with its defaults."""
+    model = LabelNoiseRegressor(kernel="precomputed", center=center_of(labels, intensive), tol=FULL_TOL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MislabelWarning)
+        return model.fit(similarity, labels)
+
+
 class FoldRun:
     """All cells of one fold that share one matrix of similarities."""
 
@@ -149,7 +162,7 @@ class FoldRun:
         return noisy_labels(cell, self.collection.labels[SETS[cell.set][1]])
 
     def _center(self, labels: np.ndarray) -> float:
-        return float(np.median(labels)) if self.intensive else 0.0
+        return center_of(labels, self.intensive)
 
     def _error(self, cell: Cell, predicted: np.ndarray) -> float:
         return float(np.mean(np.abs(predicted - self.collection.labels[SETS[cell.set][1]][self.test])))
@@ -191,12 +204,9 @@ class FoldRun:
         """The full model, one cell after the other."""
         for cell in cells:
             labels, noise, mask = (part[self.train] for part in self._labels(cell))
-            model = LabelNoiseRegressor(kernel="precomputed", center=self._center(labels), tol=FULL_TOL)
             start = time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MislabelWarning)
-                model.fit(self.similarity, labels)
-                table = model.audit(fdr=AUDIT_FDR, by_position=True)
+            model = fit_full(self.similarity, labels, self.intensive)
+            table = model.audit(fdr=AUDIT_FDR, by_position=True)
             seconds = time.perf_counter() - start
             yield (
                 cell,
