@@ -5,7 +5,7 @@ import pytest
 
 from mislabel.errors import KernelMatrixError
 from mislabel.linalg import DenseCovariance, DenseSignal
-from mislabel.linalg.dense_loops import largest_asymmetry
+from mislabel.linalg.dense import largest_asymmetry
 from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
 from mislabel.linalg.row_blocks import LocalRows

@@ -22,7 +22,7 @@ from mislabel.errors import (
     describe_rows,
 )
 from mislabel.linalg.contract import FloatArray
-from mislabel.linalg.dense_loops import largest_asymmetry
+from mislabel.linalg.dense import largest_asymmetry
 from mislabel.linalg.mapped import let_go
 
 #: n x n arrays of doubles that an exact fit may hold at once.

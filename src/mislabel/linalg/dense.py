@@ -20,6 +20,7 @@ from mislabel.linalg.dense_loops import accurate_residual, lower_copy, mirror_lo
 Stage = Literal["factor", "inverse factor", "inverse"]
 
 _COLUMN_BLOCK = 256
+_ROWS_COMPARED = 64
 
 
 def column_norms_squared(lower: FloatArray) -> FloatArray:
@@ -153,3 +154,15 @@ class DenseSignal(SignalCovariance):
     def submatrix(self, index: IntArray) -> FloatArray:
         """The covariance of a subset of the points."""
         return np.asfortranarray(self.matrix[np.ix_(index, index)])
+
+
+def largest_asymmetry(matrix: FloatArray) -> tuple[int, int]:
+    """Where a square array differs most from its own transpose, above the diagonal; (0, 0) if it does not."""
+    row, column, largest = 0, 0, 0.0
+    for start in range(0, matrix.shape[0], _ROWS_COMPARED):
+        stop = start + _ROWS_COMPARED
+        difference = np.abs(matrix[start:stop, :stop] - matrix[:stop, start:stop].T)
+        i, j = divmod(int(np.argmax(difference)), difference.shape[1])
+        if difference[i, j] > largest:
+            row, column, largest = min(start + i, j), max(start + i, j), float(difference[i, j])
+    return row, column

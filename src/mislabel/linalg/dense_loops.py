@@ -25,23 +25,6 @@ def mirror_lower(matrix: FloatArray) -> FloatArray:
 
 
 @compiled
-def largest_asymmetry(matrix: FloatArray) -> tuple[int, int]:
-    """Where a square array differs most from its own transpose, above the diagonal; (0, 0) if it does not."""
-    size = matrix.shape[0]
-    row, column, largest = 0, 0, 0.0
-    for left in range(0, size, _TILE):
-        right = min(left + _TILE, size)
-        for top in range(left, size, _TILE):
-            bottom = min(top + _TILE, size)
-            for j in range(left, right):
-                for i in range(max(top, j + 1), bottom):
-                    difference = abs(matrix[i, j] - matrix[j, i])
-                    if difference > largest:
-                        row, column, largest = j, i, difference
-    return row, column
-
-
-@compiled
 def accurate_residual(matrix: FloatArray, noise: FloatArray, solution: FloatArray, rhs: FloatArray) -> FloatArray:
     """``rhs - (matrix + diag(noise)) @ solution`` in about twice the working precision.
 
