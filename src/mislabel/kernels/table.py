@@ -19,7 +19,7 @@ from mislabel.linalg.dense_loops import mirror_lower
 MAX_ARD_FEATURES = 30
 #: Start of the length scales, in feature standard deviations, before the factor sqrt(number of features).
 START_LENGTH = 1.5
-LENGTH_RANGE = (0.02, 100.0)
+LENGTH_RANGE = (0.02, 1000.0)
 AMPLITUDE_RANGE = (1e-3, 1e3)
 _BLOCK_ELEMENTS = 1 << 17
 

@@ -18,7 +18,15 @@ from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import SAFE_JITTER
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
-from mislabel.noise.pricing import APART, DEFAULT_PRICE, HIDDEN_EVIDENCE, MAJORITY, fit_scale_mixture, fit_two_groups
+from mislabel.noise.pricing import (
+    APART,
+    DEFAULT_PRICE,
+    FEW_LABELS,
+    HIDDEN_EVIDENCE,
+    MAJORITY,
+    fit_scale_mixture,
+    fit_two_groups,
+)
 from mislabel.noise.solvers.sweeps import SweepState, sweep
 from mislabel.noise.solvers.uniform import exact_uniform_noise
 
@@ -126,6 +134,8 @@ def judge(noise: FloatArray, error: FloatArray, variance: FloatArray, base: floa
     """
     if np.count_nonzero(noise) > MAJORITY * noise.size:
         return "majority wrong"
+    if noise.size < FEW_LABELS:
+        return "found"
     # With an honest base noise the trusted labels' standardised errors are normal. If it has swallowed most of the wrong
     # labels, what is left is a visible mixture of two widths.
     trusted = noise == 0.0

@@ -20,7 +20,7 @@ from mislabel.linalg.cost import CostMeter
 from mislabel.noise.marginal import MarginalObjective
 from mislabel.noise.newton_search import newton_search
 from mislabel.noise.penalty import Penalty
-from mislabel.noise.pricing import DEFAULT_PRICE, HIDDEN_EVIDENCE, fit_scale_mixture, fit_two_groups
+from mislabel.noise.pricing import DEFAULT_PRICE, FEW_LABELS, HIDDEN_EVIDENCE, fit_scale_mixture, fit_two_groups
 from mislabel.progress import Progress
 
 #: From this many labels on, a part of them serves to find the rough shape of the model before all are looked at: a
@@ -33,9 +33,10 @@ START_BASE = 0.1
 #: Where many labels are wrong, the base noise may swallow them all and stay high, though a low one explains the labels
 #: better: these fractions of the base noise found are probed, each starting from the noise variances of the last.
 LOWER_STARTS = (1e-2, 1e-4)
+#: How far the first search may take a hyperparameter from its start, as a logarithm: the whole range at once leads into
+#: regions where features or labels are ignored.
+FIRST_REACH = float(np.log(30.0))
 PRICE_ROUNDS = 2
-#: Below this many labels, explanations that blame the majority are not believed if there is another.
-FEW_LABELS = 60
 ALTERNATING_ROUNDS = 8
 
 
@@ -93,6 +94,7 @@ class _Search:
     objective: MarginalObjective
     phi: FloatArray
     value: float = np.inf
+    reach: float = np.inf
 
     @classmethod
     def begin(cls, task: TuningTask, kernel: KernelOnData, base: float, price: float = DEFAULT_PRICE) -> _Search:
@@ -103,6 +105,16 @@ class _Search:
     def base_bounds(self) -> tuple[float, float]:
         scale = self.task.signal_variance
         return BASE_RANGE[0] * scale, BASE_RANGE[1] * scale
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Bounds on ``phi``: the kernel's own, and no further than ``reach`` from its hyperparameters at the start."""
+        bounds = self.objective.bounds(self.base_bounds)
+        theta = self.objective.kernel.theta
+        own = bounds[: theta.size]
+        own[:, 0] = np.maximum(own[:, 0], theta - self.reach)
+        own[:, 1] = np.minimum(own[:, 1], theta + self.reach)
+        return bounds
 
     @property
     def base(self) -> float:
@@ -121,9 +133,7 @@ class _Search:
         if self.phi.size == 0:
             return
         if resolve and self.objective.has_curvature:
-            self.phi, self.value = newton_search(
-                self.objective, self.phi, self.objective.bounds(self.base_bounds), iterations, tolerance
-            )
+            self.phi, self.value = newton_search(self.objective, self.phi, self.bounds, iterations, tolerance)
             return
         best_value, best_phi, best_noise = np.inf, self.phi, self.objective.noise
 
@@ -134,7 +144,7 @@ class _Search:
                 best_value, best_phi, best_noise = value, phi.copy(), self.objective.noise
             return value, gradient
 
-        bounds = self.objective.bounds(self.base_bounds)
+        bounds = self.bounds
         start = np.clip(self.phi, bounds[:, 0], bounds[:, 1])
         options = {"maxiter": iterations, "ftol": tolerance}
         minimize(tracked, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
@@ -153,7 +163,7 @@ class _Search:
             value, slope, noise_slope = self.objective.held_with_noise_slope(parameters[:size])
             return value, np.concatenate([slope, noise_slope[active] * scale])
 
-        bounds = np.vstack([self.objective.bounds(self.base_bounds), np.tile([0.0, np.inf], (active.size, 1))])
+        bounds = np.vstack([self.bounds, np.tile([0.0, np.inf], (active.size, 1))])
         start = np.concatenate([self.phi, self.objective.noise[active] / scale])
         start = np.clip(start, bounds[:, 0], bounds[:, 1])
         found = minimize(
@@ -289,7 +299,9 @@ def _scout(task: TuningTask, kernel: KernelOnData, strategy: str, max_iter: int)
         if task.base is not None:
             search.objective.noise = np.full(task.labels.size, START_BASE * task.signal_variance)
         search.settle_noise()
+        search.reach = FIRST_REACH
         STRATEGIES[strategy](search, max_iter // 2)
+        search.reach = np.inf
         searches.append(search)
     best = _best_of(searches)
     if task.base is None and task.labels.size < FEW_LABELS and best.noisy_fraction > 0.5:

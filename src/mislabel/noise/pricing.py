@@ -14,6 +14,8 @@ import numpy as np
 
 from mislabel.linalg.contract import FloatArray
 
+#: Below this many labels, explanations that blame the majority are not believed if there is another.
+FEW_LABELS = 60
 #: Price before anything is known of the wrong labels: a label frees itself from |z| = 2.52 on.
 DEFAULT_PRICE = 3.5
 PRICE_RANGE = (2.0, 10.0)
