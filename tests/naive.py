@@ -107,3 +107,25 @@ def molecular_kernel(first, second, stopping=0.01, prior=0.2, length=0.05, start
         return np.exp(-((first.edge_labels["length"][e] - second.edge_labels["length"][f]) ** 2) / (2 * length**2))
 
     return marginalized_kernel(first, second, nodes, edges, stopping, starting)
+
+
+def label_mixture(matrix, labels, fraction, base, spread):
+    """Every way in which labels can be right or wrong, one after the other, weighed by its likelihood.
+
+    Returns minus twice the log evidence (less n log 2 pi), the probability that each label is wrong, and the mean signal.
+    """
+    size = labels.size
+    logs, wrongs, means = [], [], []
+    for code in range(2**size):
+        wrong = (code >> np.arange(size)) & 1 == 1
+        total = matrix + np.diag(base + spread * wrong)
+        weights = np.linalg.solve(total, labels)
+        log_prior = wrong.sum() * np.log(fraction) + (~wrong).sum() * np.log(1.0 - fraction)
+        logs.append(log_prior - 0.5 * (np.linalg.slogdet(total)[1] + labels @ weights))
+        wrongs.append(wrong)
+        means.append(matrix @ weights)
+    logs = np.array(logs)
+    shares = np.exp(logs - logs.max())
+    evidence = logs.max() + np.log(shares.sum())
+    shares /= shares.sum()
+    return -2.0 * evidence, shares @ np.array(wrongs, dtype=float), shares @ np.array(means)

@@ -272,10 +272,11 @@ class TestOptions:
 
     def test_verbose_shows_progress(self, friedman, caplog):
         features, labels, _, _ = friedman(60, 0.1, 1.0, 2)
-        with caplog.at_level("INFO", logger="mislabel"):
-            LabelNoiseRegressor(verbose=1).fit(features, labels)
-        assert "hyperparameters" in caplog.text
-        assert "noise of every label" in caplog.text
+        for inference, last in (("average", "right and wrong labels"), ("maximum", "noise of every label")):
+            with caplog.at_level("INFO", logger="mislabel"):
+                LabelNoiseRegressor(verbose=1, inference=inference).fit(features, labels)
+            assert "hyperparameters" in caplog.text
+            assert last in caplog.text
 
     def test_row_ids_of_dataframes(self, friedman):
         features, labels, _, _ = friedman(60, 0.1, 3.0, 2)

@@ -41,6 +41,19 @@ class CovarianceContract:
         assert signal.size == len(dense)
         np.testing.assert_allclose(signal.diagonal(), np.diag(dense))
 
+    def test_scaled(self, parts, rng):
+        signal, dense, noise, _ = parts
+        twice = signal.scaled(2.0).scaled(1.5)
+        total = 3.0 * dense + np.diag(noise)
+        rhs = rng.standard_normal(len(dense))
+        np.testing.assert_allclose(twice.diagonal(), 3.0 * np.diag(dense))
+        np.testing.assert_allclose(twice.submatrix(np.array([0, 3])), 3.0 * dense[np.ix_([0, 3], [0, 3])])
+        np.testing.assert_allclose(twice.with_noise(noise).to_dense(), total, atol=1e-9)
+        solution = twice.with_noise(noise).solve(rhs)
+        np.testing.assert_allclose(solution, np.linalg.solve(total, rhs), rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(twice.residual(noise, rhs, rhs), rhs - total @ rhs, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(signal.diagonal(), np.diag(dense))
+
     def test_submatrix(self, parts):
         signal, dense, _, _ = parts
         index = np.array([1, 5, 7])

@@ -1,22 +1,24 @@
-"""The numerical fit, on centred and scaled labels: tune, find the base noise, solve for the noise variances."""
+"""The numerical fit, on centred and scaled labels: tune, then average over right and wrong labels, or solve for the noise."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mislabel.errors import BaseNoiseWarning, InvalidParameterError, NotConvergedWarning, unknown_name
 from mislabel.kernels.on_data import KernelOnData
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import Covariance, FloatArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import stabilizing_jitter
-from mislabel.noise.base_noise import Status, find_base_noise, judge, robust_variance
+from mislabel.noise.base_noise import MAJORITY, Status, find_base_noise, judge, robust_variance
 from mislabel.noise.hyperparameters import STRATEGIES, TuningTask, tune
-from mislabel.noise.leave_one_out import trusted_variance
-from mislabel.noise.objective import NoiseProblem, NoiseState
+from mislabel.noise.leave_one_out import LeaveOneOutEvidence, leave_one_out_evidence
+from mislabel.noise.mixture import ENOUGH, LEAST_BASE, LabelKinds, MixtureFit, fit_mixture, kinds_of, kinds_of_some
+from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.solvers import DEFAULT_MAX_ITER, DEFAULT_MAX_ITER_OTHERS, SOLVERS, UNIFORM_SOLVERS, uniform_start
 from mislabel.noise.solvers.auto import descend
@@ -24,8 +26,14 @@ from mislabel.noise.solvers.contract import NoiseSolution, Trace
 from mislabel.progress import Progress
 
 NOISE_MODELS = ("per-label", "uniform", "none")
+#: What becomes of labels that may be right or wrong: both are averaged over, or the likeliest is taken.
+INFERENCES = ("average", "maximum")
 #: Cycles of the priced solve; a label on the edge of its price may go back and forth for ever.
 PRICED_CYCLES = 10
+#: Iterations of the averaging, where the user does not say.
+AVERAGE_ITERATIONS = 100
+#: Where the base noise seems to have swallowed wrong labels, one lower by this factor is tried.
+FAR_LOWER = 1e-4
 
 
 @dataclass(frozen=True)
@@ -40,10 +48,13 @@ class FitOptions:
     n_restarts: int
     tol: float
     max_iter: int | None
+    inference: str = "average"
 
     def __post_init__(self) -> None:
         if self.noise not in NOISE_MODELS:
             raise unknown_name("noise model", self.noise, NOISE_MODELS)
+        if self.inference not in INFERENCES:
+            raise unknown_name("inference", self.inference, INFERENCES)
         if self.tune not in (*STRATEGIES, "none"):
             raise unknown_name("tune", self.tune, [*STRATEGIES, "none"])
         solvers = UNIFORM_SOLVERS if self.noise == "uniform" else SOLVERS
@@ -59,19 +70,89 @@ class FitOptions:
         """Iterations the solver may take."""
         return self.max_iter or DEFAULT_MAX_ITER.get(self.solver, DEFAULT_MAX_ITER_OTHERS)
 
+    @property
+    def learns_base(self) -> bool:
+        """Whether the base noise is found from the labels."""
+        return self.base is None and self.noise == "per-label"
+
+    @property
+    def averages(self) -> bool:
+        """Whether right and wrong are averaged over: not where one noise variance per label was asked for by its solver."""
+        plain = self.solver == "auto" and self.penalty.weight == 0.0
+        return self.learns_base and self.inference == "average" and plain
+
+
+@dataclass(frozen=True, eq=False)
+class Ending:
+    """How an iteration ended."""
+
+    objective: float
+    objective_path: FloatArray
+    residual: float
+    converged: bool
+    n_iter: int
+
+    @classmethod
+    def of(cls, solution: NoiseSolution) -> Ending:
+        """That of a noise solver."""
+        state = solution.state
+        return cls(state.objective, solution.objective_path, state.residual, solution.converged, solution.n_iter)
+
+    @classmethod
+    def of_average(cls, fit: MixtureFit) -> Ending:
+        """That of the averaging."""
+        path = fit.objective_path
+        return cls(fit.objective, path, fit.residual, fit.converged, path.size - 1)
+
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Where the fit ended. ``base`` includes the numerical ``jitter``; ``status`` says how the base noise was found."""
+    """Where the fit ended. ``base`` includes the numerical ``jitter``; ``status`` says how the base noise was found.
+
+    noise : noise variance of each label beyond the base noise.
+    labels, weights, covariance : the labels that the model believes, and what they make it predict.
+    kinds : what right and wrong labels have in common, where both were averaged over.
+    """
 
     kernel: KernelOnData
-    solution: NoiseSolution
-    fixed_noise: FloatArray
+    evidence: LeaveOneOutEvidence
+    noise: FloatArray
+    labels: FloatArray
+    weights: FloatArray
+    covariance: Covariance
     base: float
     jitter: float
     status: Status | None
+    ending: Ending
     n_factorizations: int
     cost: float
+    kinds: LabelKinds | None = None
+
+    @classmethod
+    def from_solution(cls, kernel: KernelOnData, problem: NoiseProblem, solution: NoiseSolution, **rest: Any) -> Fitted:
+        """The likeliest noise variances."""
+        state = solution.state
+        evidence = leave_one_out_evidence(
+            problem.labels, state.noise, problem.fixed_noise, state.weights, state.precision
+        )
+        ending = Ending.of(solution)
+        believed = problem.labels, state.weights, state.covariance
+        return cls(kernel, evidence, state.noise, *believed, ending=ending, **rest)
+
+    @classmethod
+    def from_average(cls, kernel: KernelOnData, labels: FloatArray, fit: MixtureFit, **rest: Any) -> Fitted:
+        """The average over right and wrong labels; ``kernel`` already has its final amplitude."""
+        cavity = fit.cavity
+        evidence = LeaveOneOutEvidence(
+            mean=labels - cavity.error,
+            variance=cavity.variance,
+            error=cavity.error,
+            z=cavity.error / np.sqrt(cavity.variance),
+            label_noise=fit.label_noise,
+        )
+        believed = fit.site_labels, fit.weights, fit.covariance
+        ending = Ending.of_average(fit)
+        return cls(kernel, evidence, fit.noise_variance, *believed, ending=ending, kinds=fit.kinds, **rest)
 
 
 def fit_noise_model(
@@ -83,86 +164,202 @@ def fit_noise_model(
     progress: Progress,
 ) -> Fitted:
     """Fit kernel, base noise and noise variances to centred, scaled labels."""
-    size = labels.size
-    meter = CostMeter(size)
-    learn_base = options.base is None and options.noise == "per-label"
-    base = options.base or 0.0
-    price, start, status, tuned = 0.0, None, None, None
-    flat = not labels.any()
-    if options.tune != "none" and not flat:
-        tuned_base = None if learn_base or options.noise == "uniform" else base
-        shared = known_noise + base if options.noise == "uniform" else known_noise
-        task = TuningTask(
+    fit = _ExactFit(kernel, labels, known_noise, options, random_state, progress)
+    fitted = fit.average() if options.averages and labels.any() else fit.maximise()
+    warn_of_ending(fitted, options)
+    return fitted
+
+
+class _ExactFit:
+    """One exact fit, step by step."""
+
+    def __init__(
+        self,
+        kernel: KernelOnData,
+        labels: FloatArray,
+        known_noise: FloatArray,
+        options: FitOptions,
+        random_state: np.random.RandomState,
+        progress: Progress,
+    ) -> None:
+        self.kernel, self.labels, self.known_noise = kernel, labels, known_noise
+        self.options, self.random_state, self.progress = options, random_state, progress
+        self.meter = CostMeter(labels.size)
+        self.flat = not labels.any()
+        self.variance = robust_variance(labels) or 1.0
+
+    def _task(self, kernel: KernelOnData, base: float | None) -> TuningTask:
+        options = self.options
+        shared = self.known_noise + (options.base or 0.0) if options.noise == "uniform" else self.known_noise
+        return TuningTask(
             kernel=kernel,
-            labels=labels,
+            labels=self.labels,
             known_noise=shared,
-            base=tuned_base,
+            base=base,
             per_label=options.noise == "per-label",
             penalty=options.penalty,
-            signal_variance=robust_variance(labels) or 1.0,
-            meter=meter,
+            signal_variance=self.variance,
+            meter=self.meter,
         )
-        tuned = tune(task, options.tune, random_state=random_state, n_restarts=options.n_restarts, progress=progress)
-        kernel, start = tuned.kernel, tuned.noise
-        if learn_base:
-            base, price = tuned.base, tuned.price
+
+    def average(self) -> Fitted:
+        """Average over right and wrong labels."""
+        kernel, start, noise = self.kernel, None, np.zeros(0)
+        tuned = self.options.tune != "none"
+        if tuned and not kernel.is_scaled_matrix:
+            found = self._tuned(None, shape_only=True)
+            kernel = found.kernel
+            if not kernel.is_scaled_matrix:
+                start, noise = kinds_of(found.noise, found.base, self.labels), found.noise
+        self.progress("right and wrong labels", 0.7)
+        signal = DenseSignal(kernel.matrix(), self.meter)
+        # The base noise may fall to nothing: the matrix must do without it.
+        jitter = stabilizing_jitter(signal, self.known_noise + LEAST_BASE * self.variance)
+        fixed = self.known_noise + jitter
+        if start is None:
+            index = np.arange(self.labels.size)
+            if index.size > ENOUGH:
+                index = np.sort(self.random_state.choice(index.size, ENOUGH, replace=False))
+            start = kinds_of_some(signal, self.labels, fixed, self.variance, index, learn_amplitude=tuned)
+            noise = np.full(self.labels.size, start.fraction * start.spread)
+        fit = self._averaged(signal, fixed, start, noise, tuned)
+        status = self._judged(fit)
+        if status == "absorbed":
+            lower = replace(
+                fit.kinds, fraction=MAJORITY, base=max(FAR_LOWER * fit.kinds.base, LEAST_BASE * self.variance)
+            )
+            other = self._averaged(signal, fixed, lower, np.full(self.labels.size, lower.spread), tuned)
+            if other.objective < fit.objective:
+                fit, status = other, self._judged(other)
+        if status == "absorbed":
+            return self._without_base(kernel)
+        return Fitted.from_average(
+            kernel.scaled(fit.kinds.amplitude),
+            self.labels,
+            fit,
+            base=fit.kinds.base + jitter,
+            jitter=jitter,
+            status=status,
+            n_factorizations=self.meter.n_factorizations,
+            cost=self.meter.units,
+        )
+
+    def _averaged(
+        self, signal: DenseSignal, fixed: FloatArray, start: LabelKinds, noise: FloatArray, learn_amplitude: bool
+    ) -> MixtureFit:
+        limit = self.options.max_iter or AVERAGE_ITERATIONS
+        return fit_mixture(
+            signal,
+            self.labels,
+            fixed,
+            start,
+            noise,
+            least_base=LEAST_BASE * self.variance,
+            learn_amplitude=learn_amplitude,
+            tol=self.options.tol,
+            max_iter=limit,
+            monitor=lambda step, residual: self.progress("right and wrong labels", min(0.98, 0.7 + 0.01 * step)),
+        )
+
+    def _judged(self, fit: MixtureFit) -> Status:
+        if fit.kinds.fraction > MAJORITY:
+            return "majority wrong"
+        noise, cavity = fit.noise_variance, fit.cavity
+        return judge(noise, cavity.error, cavity.variance, fit.kinds.base, robust_variance(self.labels))
+
+    def _tuned(self, base: float | None, *, shape_only: bool = False, kernel: KernelOnData | None = None) -> Any:
+        return tune(
+            self._task(kernel or self.kernel, base),
+            self.options.tune,
+            random_state=self.random_state,
+            n_restarts=self.options.n_restarts if kernel is None else 0,
+            progress=self.progress,
+            shape_only=shape_only,
+        )
+
+    def maximise(self) -> Fitted:
+        """One noise variance for each label, of the highest likelihood; or one for all, or none."""
+        options, labels, size = self.options, self.labels, self.labels.size
+        kernel, base = self.kernel, options.base or 0.0
+        price, start, status, tuned = 0.0, None, None, None
+        if options.tune != "none" and not self.flat:
+            tuned = self._tuned(None if options.learns_base or options.noise == "uniform" else base)
+            kernel, start = tuned.kernel, tuned.noise
+            if options.learns_base:
+                base, price = tuned.base, tuned.price
+            elif options.noise == "uniform":
+                start = np.full(size, tuned.base)
+        self.progress("noise of every label", 0.9 if tuned is None or not options.learns_base else 0.7)
+        signal = DenseSignal(kernel.matrix(), self.meter)
+        if options.learns_base and options.tune == "none" and not self.flat:
+            found = find_base_noise(signal, labels, self.known_noise, options.penalty)
+            base, price, start, status = found.variance, found.price, found.noise, found.status
+        jitter = stabilizing_jitter(signal, self.known_noise + base)
+        fixed = self.known_noise + base + jitter
+        problem = NoiseProblem(signal, labels, fixed, Penalty(options.penalty.weight, options.penalty.power, price))
+        if self.flat or options.noise == "none":
+            state = problem.evaluate(np.zeros(size))
+            trace = Trace(problem)
+            trace.add(state)
+            solution = trace.solution(state, np.inf)
         elif options.noise == "uniform":
-            start = np.full(size, tuned.base)
-    progress("noise of every label", 0.9 if tuned is None or not learn_base else 0.7)
-    signal = DenseSignal(kernel.matrix(), meter)
-    if learn_base and options.tune == "none" and not flat:
-        found = find_base_noise(signal, labels, known_noise, options.penalty)
-        base, price, start, status = found.variance, found.price, found.noise, found.status
-    jitter = stabilizing_jitter(signal, known_noise + base)
-    problem = NoiseProblem(
-        signal,
-        labels,
-        known_noise + base + jitter,
-        Penalty(options.penalty.weight, options.penalty.power, price),
-    )
-    if flat or options.noise == "none":
-        state = problem.evaluate(np.zeros(size))
-        trace = Trace(problem)
-        trace.add(state)
-        solution = trace.solution(state, np.inf)
-    elif options.noise == "uniform":
-        start = uniform_start(problem) if start is None else start
-        solver = UNIFORM_SOLVERS[options.solver]
-        solution = solver(problem, start, tol=options.tol, max_iter=options.cycles)
-    else:
-        solution = _solve_per_label(problem, start, options)
-        if learn_base:
-            state = solution.state
-            variance = trusted_variance(state.precision, state.noise, problem.fixed_noise)
+            start = uniform_start(problem) if start is None else start
+            solution = UNIFORM_SOLVERS[options.solver](problem, start, tol=options.tol, max_iter=options.cycles)
+        else:
+            solution = _solve_per_label(problem, start, options)
+        fitted = self._solved(kernel, problem, solution, base, jitter, status)
+        if options.learns_base and not self.flat:
             if status is None:
-                error = state.weights / state.precision
-                status = judge(state.noise, error, variance, base, robust_variance(labels))
+                evidence = fitted.evidence
+                status = judge(fitted.noise, evidence.error, evidence.variance, base, robust_variance(labels))
             if status == "absorbed":
-                base = 0.0
-                if tuned is not None:
-                    # The hyperparameters belong to a base noise that is not believed.
-                    progress("hyperparameters without base noise", 0.8)
-                    del state, solution, problem
-                    task = replace(task, kernel=kernel, base=0.0)
-                    kernel = tune(task, options.tune, random_state=random_state).kernel
-                    signal = DenseSignal(kernel.matrix(), meter)
-                jitter = stabilizing_jitter(signal, known_noise)
-                problem = NoiseProblem(signal, labels, known_noise + jitter, options.penalty)
-                solution = _solve_per_label(problem, None, options)
-    warn_of_solution(solution, status, options)
-    return Fitted(
-        kernel, solution, problem.fixed_noise, base + jitter, jitter, status, meter.n_factorizations, meter.units
-    )
+                del problem, signal, solution, fitted
+                return self._without_base(kernel)
+        return replace(fitted, status=status)
+
+    def _without_base(self, kernel: KernelOnData) -> Fitted:
+        """The paper's model, where a learned base noise cannot be believed; nor can the hyperparameters found with it."""
+        if self.options.tune != "none":
+            self.progress("hyperparameters without base noise", 0.8)
+            kernel = self._tuned(0.0, kernel=kernel).kernel
+        signal = DenseSignal(kernel.matrix(), self.meter)
+        jitter = stabilizing_jitter(signal, self.known_noise)
+        problem = NoiseProblem(signal, self.labels, self.known_noise + jitter, self.options.penalty)
+        solution = _solve_per_label(problem, None, self.options)
+        return self._solved(kernel, problem, solution, 0.0, jitter, "absorbed")
+
+    def _solved(
+        self,
+        kernel: KernelOnData,
+        problem: NoiseProblem,
+        solution: NoiseSolution,
+        base: float,
+        jitter: float,
+        status: Status | None,
+    ) -> Fitted:
+        return Fitted.from_solution(
+            kernel,
+            problem,
+            solution,
+            base=base + jitter,
+            jitter=jitter,
+            status=status,
+            n_factorizations=self.meter.n_factorizations,
+            cost=self.meter.units,
+        )
 
 
-def warn_of_solution(solution: NoiseSolution, status: Status | None, options: FitOptions) -> None:
+def warn_of_ending(fitted: Fitted, options: FitOptions) -> None:
     """Warn where the solver stopped early or the base noise could not be told."""
-    if status is not None:
-        _warn_of_base_noise(status, solution.state)
-    if not solution.converged:
+    if fitted.status is not None:
+        _warn_of_base_noise(fitted.status, float(np.mean(fitted.noise > 0.0)))
+    ending = fitted.ending
+    if not ending.converged:
+        advice = "raise max_iter" if options.averages else "raise max_iter or tol, or use solver='auto'"
+        what = "averaging over right and wrong labels" if options.averages else f"the solver {options.solver!r}"
+        asked = "" if options.averages else f" (asked for: {options.tol:g})"
         warnings.warn(
-            f"the solver {options.solver!r} stopped at a residual of {solution.state.residual:.2g} after "
-            f"{solution.n_iter} iterations (asked for: {options.tol:g}); raise max_iter or tol, or use solver='auto'.",
+            f"{what} stopped at a residual of {ending.residual:.2g} after {ending.n_iter} iterations{asked}; {advice}.",
             NotConvergedWarning,
             stacklevel=5,
         )
@@ -180,8 +377,7 @@ def _solve_per_label(problem: NoiseProblem, start: FloatArray | None, options: F
     return solver(problem, uniform_start(problem), tol=options.tol, max_iter=options.cycles)
 
 
-def _warn_of_base_noise(status: Status, state: NoiseState) -> None:
-    noisy = np.count_nonzero(state.noise) / state.noise.size
+def _warn_of_base_noise(status: Status, noisy: float) -> None:
     if status == "majority wrong":
         warnings.warn(
             f"{100 * noisy:.0f} % of the labels were given noise of their own: with fewer clean than wrong labels, base "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWarning, unknown_name
-from mislabel.estimators.fitting import FitOptions, Fitted, fit_noise_model, warn_of_solution
+from mislabel.estimators.fitting import AVERAGE_ITERATIONS, FitOptions, Fitted, fit_noise_model, warn_of_ending
 from mislabel.estimators.prediction import LowRankModel, LowRankPredictor
 from mislabel.estimators.validation import ARRAYS_HELD, exact_memory, free_memory
 from mislabel.kernels.inducing import (
@@ -19,7 +19,7 @@ from mislabel.kernels.inducing import (
     rest_by_block,
     similar_blocks,
 )
-from mislabel.kernels.on_data import KernelOnData, take, take_points
+from mislabel.kernels.on_data import KernelOnData, scaled_kernel, take, take_points
 from mislabel.linalg.contract import FloatArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import LowRankSignal
@@ -27,6 +27,7 @@ from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
 from mislabel.noise.base_noise import MAJORITY, Status, robust_variance
 from mislabel.noise.hyperparameters import START_BASE
 from mislabel.noise.leave_one_out import trusted_variance
+from mislabel.noise.mixture import LEAST_BASE, LabelKinds, MixtureFit, fit_mixture, kinds_of
 from mislabel.noise.objective import NoiseProblem, NoiseState
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups
@@ -190,29 +191,91 @@ def fit_low_rank(
             random_state,
             lambda message, fraction: progress(f"{message} ({some.size} labels)", 0.4 * fraction),
         )
-    tuned, base = exact.kernel.kernel, exact.base
-    if options.base is None and exact.status == "absorbed":
-        base = START_BASE * robust_variance(labels)
     progress("columns of the kernel", 0.42)
     meter = CostMeter(size)
-    model = _low_rank_model(tuned, kernel.points, plan, LEFT_OVER * base if plan.at_most else 0.0, random_state, meter)
-    order = model.order
-    y, known = labels[order], known_noise[order]
-    learn_base = options.base is None
-    price = DEFAULT_PRICE if learn_base else 0.0
-    problem = _problem(model, y, known, base, options, price)
-    noise = np.zeros(size) if price else np.full(size, float(np.median(y**2)))
+    base = exact.base
+    if options.learns_base and exact.status == "absorbed":
+        base = START_BASE * robust_variance(labels)
+    enough = LEFT_OVER * base if plan.at_most else 0.0
+    model = _low_rank_model(exact.kernel.kernel, kernel.points, plan, enough, random_state, meter)
+    y, known = labels[model.order], known_noise[model.order]
+    finish = _average if options.averages else _maximise
+    model, fitted = finish(model, exact, y, known, base, options, random_state, progress)
+    fitted = replace(
+        fitted,
+        kernel=KernelOnData(scaled_kernel(model.kernel, model.amplitude), kernel.points),
+        jitter=exact.jitter,
+        n_factorizations=exact.n_factorizations + meter.n_factorizations,
+        cost=exact.cost,
+    )
+    warn_of_ending(fitted, replace(options, tol=max(options.tol, LOW_RANK_TOL)))
+    return fitted, model.predictor(fitted.labels, fitted.weights, fitted.covariance)
+
+
+def _average(
+    model: LowRankModel,
+    exact: Fitted,
+    labels: FloatArray,
+    known: FloatArray,
+    base: float,
+    options: FitOptions,
+    random_state: np.random.RandomState,
+    progress: Progress,
+) -> tuple[LowRankModel, Fitted]:
+    """Average over right and wrong labels, all of them, from what a subset says of both kinds."""
+    kinds = exact.kinds or kinds_of(exact.noise, base, labels)
+    kinds = replace(kinds, amplitude=1.0)
+    least_base = LEAST_BASE * (robust_variance(labels) or 1.0)
+
+    def run(part: LowRankModel, y: FloatArray, fixed: FloatArray, start: LabelKinds, message: str) -> MixtureFit:
+        first = 0.5 if part is not model else 0.6
+        return fit_mixture(
+            part.signal,
+            y,
+            fixed,
+            start,
+            np.full(y.size, start.fraction * start.spread),
+            least_base=least_base,
+            learn_amplitude=options.tune != "none",
+            tol=max(options.tol, LOW_RANK_TOL) if part is model else np.inf,
+            max_iter=options.max_iter or AVERAGE_ITERATIONS,
+            monitor=lambda step, residual: progress(message, min(0.97, first + 0.01 * step)),
+        )
+
+    if model.blocks is None and labels.size > REFINING_ROWS:
+        part = np.sort(random_state.choice(labels.size, REFINING_ROWS, replace=False))
+        kinds = run(model.on_rows(part), labels[part], known[part], kinds, "amplitude and base noise").kinds
+    fit = run(model, labels, known, kinds, "right and wrong labels")
+    status: Status = "majority wrong" if fit.kinds.fraction > MAJORITY else "found"
+    rest = {"base": fit.kinds.base, "status": status, "jitter": 0.0, "n_factorizations": 0, "cost": 0.0}
+    return model.scaled(fit.kinds.amplitude), Fitted.from_average(exact.kernel, labels, fit, **rest)
+
+
+def _maximise(
+    model: LowRankModel,
+    exact: Fitted,
+    labels: FloatArray,
+    known: FloatArray,
+    base: float,
+    options: FitOptions,
+    random_state: np.random.RandomState,
+    progress: Progress,
+) -> tuple[LowRankModel, Fitted]:
+    """The likeliest noise variances of all labels."""
+    size = labels.size
+    price = DEFAULT_PRICE if options.learns_base else 0.0
+    noise = np.zeros(size) if price else np.full(size, float(np.median(labels**2)))
     progress("noise of every label", 0.5)
-    if learn_base and options.tune != "none":
+    if options.learns_base and options.tune != "none":
         if model.blocks is None and size > REFINING_ROWS:
             part = np.sort(random_state.choice(size, REFINING_ROWS, replace=False))
             smaller, base, price, _ = _refine(
-                model.on_rows(part), y[part], known[part], base, price, noise[part], options, progress
+                model.on_rows(part), labels[part], known[part], base, price, noise[part], options, progress
             )
             model = model.scaled(smaller.amplitude)
         else:
-            model, base, price, noise = _refine(model, y, known, base, price, noise, options, progress)
-        problem = _problem(model, y, known, base, options, price)
+            model, base, price, noise = _refine(model, labels, known, base, price, noise, options, progress)
+    problem = _problem(model, labels, known, base, options, price)
     tol = max(options.tol, LOW_RANK_TOL)
 
     def monitor(step: int, state: NoiseState) -> None:
@@ -220,22 +283,12 @@ def fit_low_rank(
 
     solution = solve_simultaneous(problem, noise, tol=tol, max_iter=options.max_iter or SOLVER_CYCLES, monitor=monitor)
     status: Status | None = None
-    if learn_base:
+    if options.learns_base:
         # The calibration of the audit sees to labels hidden in the base noise; here only a majority of noisy ones is told.
         noisy = np.count_nonzero(solution.state.noise)
         status = "majority wrong" if noisy > MAJORITY * size else "found"
-    warn_of_solution(solution, status, replace(options, tol=tol))
-    fitted = Fitted(
-        KernelOnData(_scaled_kernel(tuned, model.amplitude), kernel.points),
-        solution,
-        problem.fixed_noise,
-        base,
-        exact.jitter,
-        status,
-        exact.n_factorizations + meter.n_factorizations,
-        exact.cost,
-    )
-    return fitted, model.predictor(solution.state, y)
+    rest = {"base": base, "status": status, "jitter": 0.0, "n_factorizations": 0, "cost": 0.0}
+    return model, Fitted.from_solution(exact.kernel, problem, solution, **rest)
 
 
 def _low_rank_model(
@@ -305,11 +358,3 @@ def _refine(
         if number > UNIFORM_ROUNDS and abs(base_ratio - 1.0) < SETTLED and abs(amplitude_ratio - 1.0) < 5 * SETTLED:
             break
     return model, base, price, noise
-
-
-def _scaled_kernel(kernel: Any, amplitude: float) -> Any:
-    for name in ("amplitude", "starting_probability"):
-        if hasattr(kernel, name):
-            power = 1.0 if name == "amplitude" else 0.5
-            return kernel.__class__(**{**kernel.get_params(), name: getattr(kernel, name) * amplitude**power})
-    return amplitude * kernel

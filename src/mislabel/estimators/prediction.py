@@ -13,7 +13,6 @@ from mislabel.kernels.on_data import take_points
 from mislabel.linalg.contract import Covariance, FloatArray, IntArray
 from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
-from mislabel.noise.objective import NoiseState
 
 
 class Predictor(Protocol):
@@ -100,13 +99,13 @@ class LowRankModel:
         signal = LowRankSignal(self.signal.rows.take(index), self.signal.rest[index], amplitude=self.signal.amplitude)
         return replace(self, order=self.order[index], signal=signal)
 
-    def predictor(self, state: NoiseState, labels: FloatArray) -> LowRankPredictor:
+    def predictor(self, labels: FloatArray, weights: FloatArray, covariance: Any) -> LowRankPredictor:
         """What predicts new points once the noise variances are known; labels in the order of the signal."""
         if self.blocks is None:
-            coefficients = state.covariance.coefficients(labels)
+            coefficients = covariance.coefficients(labels)
         else:
-            coefficients = self.amplitude * (np.asarray(self.factor.factor, dtype=float).T @ state.weights)
-        return LowRankPredictor(self, coefficients, state.weights, state.covariance)
+            coefficients = self.amplitude * (np.asarray(self.factor.factor, dtype=float).T @ weights)
+        return LowRankPredictor(self, coefficients, weights, covariance)
 
 
 @dataclass(frozen=True, eq=False)

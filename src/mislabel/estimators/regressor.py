@@ -42,7 +42,6 @@ from mislabel.estimators.validation import (
 from mislabel.kernels.adapters import PrecomputedKernel, as_kernel
 from mislabel.kernels.on_data import KernelOnData, take, take_points
 from mislabel.linalg.threads import blas_threads
-from mislabel.noise.leave_one_out import leave_one_out_evidence
 from mislabel.noise.penalty import Penalty
 from mislabel.progress import ProgressReporter
 from mislabel.spreading import evenly_spread
@@ -74,6 +73,10 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
     base_noise : "auto" or float
         Variance that every label has, in squared label units. "auto" learns it, at a price per noisy label; 0 is the
         paper's model.
+    inference : {"average", "maximum"}
+        What is made of labels that may be right or wrong, where the base noise is learned. "average" weighs both
+        readings of each label (expectation propagation); "maximum" settles for the likeliest noise variances. A fixed
+        base noise, a penalty or a solver other than "auto" imply "maximum".
     penalty, penalty_power : float
         The paper's ``lambda`` and ``p`` in ``lambda * ||noise_variance||_p^p``.
     mean : None, a scikit-learn regressor, or a name
@@ -100,7 +103,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         Bytes, or a text like "4GB", that the process may hold; None is all that is free. What does not fit is refused
         before it begins.
     tol : float
-        Residual of the optimality conditions at which the noise solver stops.
+        Residual of the optimality conditions at which the noise solver stops. (Averaging stops when the evidence stays put.)
     max_iter : int or None
         Iterations of the noise solver; None is plenty.
     missing : {"raise", "predict"}
@@ -125,6 +128,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
     label_noise_ : posterior mean of each label's error.
     corrected_labels_ : posterior mean of each clean label.
     objective_, objective_path_ : ``log|K + S| + y'(K + S)^-1 y`` plus penalties, at the end and after every iteration.
+    objective_ of an average is minus twice the logarithm of its evidence, less ``n log 2 pi``, which equals the above where
+        no label is in doubt; residual_ is then its change per label in the last iteration.
     residual_, converged_, n_iter_, n_factorizations_, solver_cost_ : how the solver ended; cost in n^3 operations.
     mean_choice_ : which mean function was chosen, and why, for ``mean="auto"``; else None.
     rank_, captured_ : rank of a low-rank fit (else None), and the share of the kernel's variance that it captures.
@@ -139,6 +144,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         base_noise: float | str = "auto",
         penalty: float = 0.0,
         penalty_power: float = 1.0,
+        inference: str = "average",
         mean: Any = None,
         center: float | str = "median",
         solver: str = "auto",
@@ -160,6 +166,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.base_noise = base_noise
         self.penalty = penalty
         self.penalty_power = penalty_power
+        self.inference = inference
         self.mean = mean
         self.center = center
         self.solver = solver
@@ -235,8 +242,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                 predictor: Predictor
                 if plan is None:
                     fitted = fit_noise_model(*task, random_state, progress)
-                    state = fitted.solution.state
-                    predictor = ExactPredictor(fitted.kernel.kernel, fit_points, state.weights, state.covariance)
+                    predictor = ExactPredictor(fitted.kernel.kernel, fit_points, fitted.weights, fitted.covariance)
                 else:
                     fitted, predictor = fit_low_rank(*task, plan, random_state, progress)
         # Nothing is stored before this line: an interrupted fit leaves the estimator as it was.
@@ -429,6 +435,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             n_restarts=self.n_restarts,
             tol=self.tol,
             max_iter=self.max_iter,
+            inference=self.inference,
         )
 
     def _center_of(self, target: np.ndarray, kernel: Any) -> float:
@@ -456,10 +463,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         return mean if self.mean_model_ is None else mean + self.mean_model_.predict(points)
 
     def _store_evidence(self, fitted: Any, points: Any, present: np.ndarray, labels: np.ndarray) -> None:
-        state, scale = fitted.solution.state, self.scale_
-        loo = leave_one_out_evidence(
-            np.zeros(present.size), state.noise, fitted.fixed_noise, state.weights, state.precision
-        )
+        loo, scale = fitted.evidence, self.scale_
         if self._predictor.order is not None:
             # A low-rank fit keeps similar points together; evidence is told in the order of y.
             present = present[self._predictor.order]
@@ -484,7 +488,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.base_noise_variance_ = fitted.base * scale**2
         self.jitter_ = fitted.jitter * scale**2
         self.base_noise_status_ = fitted.status
-        self.noise_variance_ = spread(state.noise * scale**2, 0.0)
+        self.noise_variance_ = spread(fitted.noise * scale**2, 0.0)
         self.loo_error_ = spread(loo.error * scale, np.nan)
         self.loo_variance_ = spread(loo.variance * scale**2, filled_variance)
         self.z_ = spread(loo.z, np.nan)
@@ -504,13 +508,13 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         )
 
     def _store_solver(self, fitted: Any, scale: float) -> None:
-        solution = fitted.solution
+        ending = fitted.ending
         # log|K + S| of labels measured in another unit differs by a constant.
-        shift = 2.0 * solution.state.noise.size * np.log(scale)
-        self.objective_ = float(solution.state.objective + shift)
-        self.objective_path_ = solution.objective_path + shift
-        self.residual_ = float(solution.state.residual)
-        self.converged_ = bool(solution.converged)
-        self.n_iter_ = solution.n_iter
+        shift = 2.0 * fitted.noise.size * np.log(scale)
+        self.objective_ = float(ending.objective + shift)
+        self.objective_path_ = ending.objective_path + shift
+        self.residual_ = float(ending.residual)
+        self.converged_ = bool(ending.converged)
+        self.n_iter_ = ending.n_iter
         self.n_factorizations_ = fitted.n_factorizations
         self.solver_cost_ = float(fitted.cost)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
 from mislabel.errors import KernelMatrixError
@@ -46,6 +47,10 @@ class KernelOnData:
         if theta.size == 0:
             return self
         return KernelOnData(self.kernel.clone_with_theta(theta), self.points)
+
+    def scaled(self, factor: float) -> KernelOnData:
+        """The same points under this kernel times a number."""
+        return self if factor == 1.0 else KernelOnData(scaled_kernel(self.kernel, factor), self.points)
 
     def subset(self, index: IntArray) -> KernelOnData:
         """The same kernel on some of the points."""
@@ -124,8 +129,7 @@ class FrozenShape(KernelOnData):
         """The kernel with its amplitude."""
         if self._log_amplitude == 0.0:
             return self._kernel
-        factor = float(np.exp(self._log_amplitude))
-        return self._kernel.scaled(factor) if hasattr(self._kernel, "scaled") else ConstantKernel(factor) * self._kernel
+        return scaled_kernel(self._kernel, float(np.exp(self._log_amplitude)))
 
     @kernel.setter
     def kernel(self, kernel: Kernel) -> None:
@@ -150,6 +154,10 @@ class FrozenShape(KernelOnData):
         """The same matrix with another amplitude."""
         return FrozenShape(self._kernel, self.points, float(theta[0]), self._similarity)
 
+    def scaled(self, factor: float) -> FrozenShape:
+        """The same matrix times a number."""
+        return self.at(self.theta + np.log(factor))
+
     def matrix(self) -> FloatArray:
         """Amplitude times similarity; a new array."""
         return np.multiply(self._similarity, np.exp(self._log_amplitude), order="F")
@@ -161,6 +169,15 @@ class FrozenShape(KernelOnData):
     def all_shapes(self) -> list[KernelOnData]:
         """There is only this one."""
         return [self]
+
+
+def scaled_kernel(kernel: Kernel, factor: float) -> Kernel:
+    """A kernel times a number, by its own amplitude where it has one."""
+    if hasattr(kernel, "scaled"):
+        return kernel.scaled(factor)
+    if hasattr(kernel, "amplitude"):
+        return clone(kernel).set_params(amplitude=kernel.amplitude * factor)
+    return ConstantKernel(factor) * kernel
 
 
 def _mapped_rows(points: FloatArray, index: IntArray) -> FloatArray:

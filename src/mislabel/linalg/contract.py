@@ -86,6 +86,10 @@ class SignalCovariance(ABC):
         """Return ``diag(K)``."""
 
     @abstractmethod
+    def scaled(self, amplitude: float) -> SignalCovariance:
+        """Return ``amplitude * K``, without a second matrix."""
+
+    @abstractmethod
     def submatrix(self, index: IntArray) -> FloatArray:
         """Return the dense covariance of a subset of the points; the caller may overwrite it."""
 

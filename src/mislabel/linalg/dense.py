@@ -129,31 +129,39 @@ class DenseCovariance(Covariance):
 
 
 class DenseSignal(SignalCovariance):
-    """A dense ``K``; each :meth:`with_noise` copies it once and factorises the copy in place."""
+    """A dense ``amplitude * K``; each :meth:`with_noise` copies it once and factorises the copy in place."""
 
-    def __init__(self, matrix: FloatArray, meter: CostMeter | None = None) -> None:
+    def __init__(self, matrix: FloatArray, meter: CostMeter | None = None, amplitude: float = 1.0) -> None:
         # A symmetric C-ordered array is its own Fortran-ordered transpose: no copy for LAPACK.
         self.matrix = matrix if matrix.flags.f_contiguous else np.asarray(matrix.T, order="F")
         self.size = matrix.shape[0]
         self.meter = meter if meter is not None else CostMeter(self.size)
+        self.amplitude = amplitude
+
+    def scaled(self, amplitude: float) -> DenseSignal:
+        """The same covariance times a number; the matrix is shared."""
+        return self if amplitude == 1.0 else DenseSignal(self.matrix, self.meter, self.amplitude * amplitude)
 
     def diagonal(self) -> FloatArray:
         """``diag(K)``."""
-        return self.matrix.diagonal().copy()
+        return np.asarray(self.amplitude * self.matrix.diagonal())
 
     def with_noise(self, noise: FloatArray, expected: FloatArray | None = None) -> DenseCovariance:
         """``K + diag(noise)``, factorised."""
-        matrix = lower_copy(self.matrix)
+        matrix = lower_copy(self.matrix, self.amplitude)
         matrix.ravel(order="K")[:: self.size + 1] += noise
         return DenseCovariance(matrix, self.meter)
 
     def residual(self, noise: FloatArray, solution: FloatArray, rhs: FloatArray) -> FloatArray:
         """``rhs - (K + diag(noise)) @ solution`` in doubled precision."""
+        if self.amplitude != 1.0:
+            scale = self.amplitude
+            return np.asarray(scale * accurate_residual(self.matrix, noise / scale, solution, rhs / scale))
         return np.asarray(accurate_residual(self.matrix, noise, solution, rhs))
 
     def submatrix(self, index: IntArray) -> FloatArray:
         """The covariance of a subset of the points."""
-        return np.asfortranarray(self.matrix[np.ix_(index, index)])
+        return np.asfortranarray(self.amplitude * self.matrix[np.ix_(index, index)])
 
 
 def largest_asymmetry(matrix: FloatArray) -> tuple[int, int]:

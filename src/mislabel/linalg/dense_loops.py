@@ -77,11 +77,11 @@ def symmetric_columns(lower: FloatArray, index: IntArray) -> FloatArray:
 
 
 @compiled
-def lower_copy(matrix: FloatArray) -> FloatArray:
-    """A Fortran-ordered copy of the lower triangle; the rest is left unwritten."""
+def lower_copy(matrix: FloatArray, factor: float = 1.0) -> FloatArray:
+    """A Fortran-ordered copy of the lower triangle, times a number; the rest is left unwritten."""
     size = matrix.shape[0]
     copy = np.empty((size, size)).T
     for j in range(size):
         for i in range(j, size):
-            copy[i, j] = matrix[i, j]
+            copy[i, j] = factor * matrix[i, j]
     return copy

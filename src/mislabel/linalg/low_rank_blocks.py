@@ -19,14 +19,21 @@ from mislabel.linalg.row_blocks import located
 
 
 class BlockLowRankSignal(SignalCovariance):
-    """``V V' + R``.
+    """``amplitude * (V V' + R)``.
 
     factor : ``V``, n x m, C-ordered. Any float type; blocks are converted to double when used.
     rest : the dense blocks of ``R`` in the order of the rows.
     """
 
-    def __init__(self, factor: FloatArray, rest: Sequence[FloatArray], meter: CostMeter | None = None) -> None:
+    def __init__(
+        self,
+        factor: FloatArray,
+        rest: Sequence[FloatArray],
+        meter: CostMeter | None = None,
+        amplitude: float = 1.0,
+    ) -> None:
         self.factor = factor
+        self.amplitude = amplitude
         self.size, self.rank = factor.shape
         self.meter = meter if meter is not None else CostMeter(self.size)
         self.rest = list(rest)
@@ -45,24 +52,30 @@ class BlockLowRankSignal(SignalCovariance):
         return located(self._bounds, index)
 
     def block_rows(self, number: int) -> FloatArray:
-        """The rows of ``V`` of one block."""
+        """The rows of ``V`` of one block, with their share of the amplitude."""
         return self.factor_rows(slice(int(self._bounds[number]), int(self._bounds[number + 1])))
 
     def factor_rows(self, part: slice) -> FloatArray:
-        """Some rows of ``V`` as a fresh array of doubles."""
-        return np.array(self.factor[part], dtype=np.float64, order="C")
+        """Some rows of ``V`` as a fresh array of doubles, times the root of the amplitude."""
+        rows = np.array(self.factor[part], dtype=np.float64, order="C")
+        if self.amplitude != 1.0:
+            rows *= np.sqrt(self.amplitude)
+        return rows
+
+    def rest_block(self, number: int) -> FloatArray:
+        """One block of the rest, times the amplitude, as a fresh Fortran-ordered array."""
+        return np.multiply(self.rest[number], self.amplitude, order="F")
 
     def scaled(self, amplitude: float) -> BlockLowRankSignal:
-        """The same covariance times a number."""
-        rest = [amplitude * block for block in self.rest]
-        return BlockLowRankSignal((self.factor * self.factor.dtype.type(np.sqrt(amplitude))), rest, self.meter)
+        """The same covariance times a number; factor and blocks are shared."""
+        return BlockLowRankSignal(self.factor, self.rest, self.meter, self.amplitude * amplitude)
 
     def diagonal(self) -> FloatArray:
         """``diag(K)``."""
         found = np.empty(self.size)
         for number, part in self.parts():
             rows = self.factor_rows(part)
-            found[part] = np.einsum("ij,ij->i", rows, rows) + self.rest[number].diagonal()
+            found[part] = np.einsum("ij,ij->i", rows, rows) + self.amplitude * self.rest[number].diagonal()
         return found
 
     def submatrix(self, index: IntArray) -> FloatArray:
@@ -71,7 +84,7 @@ class BlockLowRankSignal(SignalCovariance):
         found = np.asfortranarray(rows @ rows.T)
         for number, inside, local in self.located(index):
             found[np.ix_(inside, inside)] += self.rest[number][np.ix_(local, local)]
-        return found
+        return np.asarray(self.amplitude * found)
 
     def residual(self, noise: FloatArray, solution: FloatArray, rhs: FloatArray) -> FloatArray:
         """``rhs - (K + diag(noise)) @ solution``."""
@@ -80,7 +93,7 @@ class BlockLowRankSignal(SignalCovariance):
             common += self.factor_rows(part).T @ solution[part]
         found = rhs - noise * solution
         for number, part in self.parts():
-            found[part] -= self.factor_rows(part) @ common + self.rest[number] @ solution[part]
+            found[part] -= self.factor_rows(part) @ common + self.amplitude * (self.rest[number] @ solution[part])
         return np.asarray(found)
 
     def with_noise(self, noise: FloatArray, expected: FloatArray | None = None) -> BlockLowRankCovariance:
@@ -101,7 +114,7 @@ class BlockLowRankCovariance(ReducedCovariance):
         reduced = np.zeros((signal.rank, signal.rank), order="F")
         logdet = 0.0
         for number, part in signal.parts():
-            block = np.array(signal.rest[number], order="F")
+            block = signal.rest_block(number)
             block[np.diag_indices_from(block)] += self._noise[part]
             lower, info = lapack.dpotrf(block, lower=1, overwrite_a=1, clean=1)
             if info != 0:

@@ -238,8 +238,12 @@ def tune(
     n_restarts: int = 0,
     max_iter: int = 30,
     progress: Progress | None = None,
+    shape_only: bool = False,
 ) -> Tuned:
-    """Find hyperparameters, base noise and a warm start for the noise variances."""
+    """Find hyperparameters, base noise and a warm start for the noise variances.
+
+    shape_only : end before all labels are looked at where only the amplitude of the kernel would be found from them.
+    """
     if strategy not in STRATEGIES:
         raise unknown_name("tune", strategy, [*STRATEGIES, "none"])
     report = progress if progress is not None else (lambda message, fraction: None)
@@ -269,6 +273,9 @@ def tune(
         report(f"hyperparameters, all {size} labels", 0.4)
         _finish(best, strategy, max_iter, PRICE_ROUNDS)
         evaluations += best.objective.n_evaluations
+        if shape_only and (whole := best.kernel.on_all(task.kernel)).is_scaled_matrix:
+            noise = np.zeros(size)
+            return Tuned(whole, best.base, noise, best.objective.penalty.price, best.value, evaluations)
         best = best.moved_to(task)
         if task.per_label:
             best.settle_noise()

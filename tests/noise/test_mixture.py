@@ -1,0 +1,122 @@
+"""Averaging over right and wrong labels, against an average over all assignments, and at its limits."""
+
+import numpy as np
+import pytest
+
+from mislabel.linalg import DenseSignal
+from mislabel.linalg.low_rank import LowRankSignal
+from mislabel.noise import mixture
+from mislabel.noise.mixture import LabelKinds, fit_mixture, kinds_of, kinds_of_some
+from tests import naive
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Shared numbers stay as they are, and effective labels settle thoroughly."""
+    monkeypatch.setattr(mixture, "SETTLING", 10_000)
+    monkeypatch.setattr(mixture, "SETTLED", 0.0)
+    monkeypatch.setattr(mixture, "SETTLED_PER_LABEL", 0.0)
+
+
+def fitted(signal, labels, kinds, **options):
+    chosen = {"least_base": 1e-9, "learn_amplitude": False, "max_iter": 80, **options}
+    return fit_mixture(signal, labels, np.zeros(labels.size), kinds, np.full(labels.size, kinds.spread), **chosen)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_close_to_the_average_over_all_assignments(seed, held):
+    rng = np.random.default_rng(seed)
+    matrix, labels, _, _ = naive.random_problem(rng, 10, rate=0.3, level=2.0)
+    kinds = LabelKinds(0.3, 0.01, 2.0)
+    fit = fitted(DenseSignal(matrix), labels, kinds)
+    objective, wrong, mean = naive.label_mixture(matrix, labels, 0.3, 0.01, 2.0)
+    # Two moments of each label are kept, not all of them: the differences seen are 0 to 1, 0.01 to 0.15, 0.01 to 0.15.
+    assert fit.objective == pytest.approx(objective, abs=1.2)
+    assert np.max(np.abs(fit.cavity.wrong - wrong)) < 0.2
+    np.testing.assert_allclose(matrix @ fit.weights, mean, atol=0.2)
+    assert fit.residual < 1e-10
+
+
+def test_one_label_is_exact(held):
+    # With a single label, or labels that know nothing of each other, matching two moments loses nothing of them.
+    matrix, labels = np.diag([1.0, 2.0, 0.5]), np.array([0.3, -4.0, 1.2])
+    fit = fitted(DenseSignal(matrix), labels, LabelKinds(0.2, 0.05, 3.0))
+    objective, wrong, mean = naive.label_mixture(matrix, labels, 0.2, 0.05, 3.0)
+    assert fit.objective == pytest.approx(objective, abs=1e-9)
+    np.testing.assert_allclose(fit.cavity.wrong, wrong, atol=1e-9)
+    np.testing.assert_allclose(matrix @ fit.weights, mean, atol=1e-6)
+
+
+def test_without_wrong_labels_it_is_plain_regression(rng, held):
+    matrix, labels, _, _ = naive.random_problem(rng, 30, rate=0.0)
+    fit = fitted(DenseSignal(matrix), labels, LabelKinds(1e-12, 0.01, 1e4))
+    noise = np.full(30, 0.01)
+    assert fit.objective == pytest.approx(naive.objective(matrix, labels, noise), abs=1e-6)
+    np.testing.assert_allclose(fit.weights, np.linalg.solve(matrix + np.diag(noise), labels), rtol=1e-6)
+    assert not fit.noise_variance.any()
+
+
+def test_the_same_from_a_low_rank_matrix(rng):
+    factor = rng.standard_normal((60, 5))
+    rest = rng.uniform(0.1, 0.3, 60)
+    dense = factor @ factor.T + np.diag(rest)
+    labels = factor @ rng.standard_normal(5) + np.sqrt(rest) * rng.standard_normal(60)
+    labels[:12] += rng.normal(0.0, 5.0, 12)
+    kinds = LabelKinds(0.3, 0.05, 4.0)
+    exact, reduced = (
+        fitted(signal, labels, kinds, learn_amplitude=True)
+        for signal in (DenseSignal(dense), LowRankSignal(factor, rest))
+    )
+    assert reduced.objective == pytest.approx(exact.objective, abs=1e-8)
+    np.testing.assert_allclose(reduced.cavity.error, exact.cavity.error, atol=1e-8)
+    assert reduced.kinds.amplitude == pytest.approx(exact.kinds.amplitude, rel=1e-8)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])
+def test_shared_numbers_are_found(rate):
+    rng = np.random.default_rng(round(100 * rate))
+    size, base, spread, amplitude = 400, 0.05**2, 1.0, 2.0
+    matrix = naive.random_covariance(rng, size, length=0.3)
+    labels = np.linalg.cholesky(amplitude * matrix + 1e-8 * np.eye(size)) @ rng.standard_normal(size)
+    labels += np.sqrt(base) * rng.standard_normal(size)
+    wrong = rng.uniform(size=size) < rate
+    labels[wrong] += np.sqrt(spread) * rng.standard_normal(wrong.sum())
+    signal, fixed = DenseSignal(matrix), np.full(size, 1e-8)
+    start = kinds_of_some(signal, labels, fixed, float(np.var(labels)), np.arange(size), learn_amplitude=True)
+    noise = np.full(size, start.fraction * start.spread)
+    fit = fit_mixture(signal, labels, fixed, start, noise, least_base=1e-9, learn_amplitude=True, tol=1e-6)
+    assert fit.converged
+    assert fit.residual <= 1e-4
+    assert fit.kinds.fraction == pytest.approx(rate, abs=0.06)
+    assert np.sqrt(fit.kinds.base) == pytest.approx(0.05, rel=0.25)
+    assert np.sqrt(fit.kinds.spread) == pytest.approx(1.0, rel=0.25)
+    assert 0.3 < fit.kinds.amplitude / amplitude < 3.0
+    assert np.mean(fit.cavity.wrong[wrong]) > np.mean(fit.cavity.wrong[~wrong]) + 0.6
+
+
+def test_evidence_is_lower_where_labels_are_explained_better(rng):
+    matrix, labels, _, _ = naive.random_problem(rng, 80, rate=0.2, level=2.0)
+    right = fitted(DenseSignal(matrix), labels, LabelKinds(0.2, 0.02**2, 4.0), tol=1e-6)
+    doubtful = fitted(DenseSignal(matrix), labels, LabelKinds(0.2, 0.02**2, 4.0), tol=1e-6, least_base=0.5)
+    assert right.objective < doubtful.objective
+
+
+def test_noise_variance_makes_the_label_as_likely_as_can_be(rng):
+    matrix, labels, _, _ = naive.random_problem(rng, 60, rate=0.2, level=3.0)
+    fit = fitted(DenseSignal(matrix), labels, LabelKinds(0.2, 1e-3, 4.0))
+    noisy = fit.noise_variance > 0
+    assert 0 < noisy.sum() < 30
+    z = fit.cavity.error / np.sqrt(fit.cavity.variance)
+    np.testing.assert_allclose(z[noisy] ** 2, 1.0 + (fit.noise_variance / fit.cavity.variance)[noisy])
+    assert (fit.cavity.wrong[noisy] > 0.5).all()
+    # The error taken off a label never exceeds what others say, nor has the other sign.
+    ratio = fit.label_noise / fit.cavity.error
+    assert ((ratio >= 0) & (ratio < 1)).all()
+
+
+def test_first_guess_from_noise_variances():
+    kinds = kinds_of(np.array([0.0, 2.0, 0.0, 4.0]), 0.1, np.arange(4.0))
+    assert (kinds.fraction, kinds.base, kinds.spread) == (0.5, 0.1, 3.0)
+    none = kinds_of(np.zeros(4), 0.1, np.arange(4.0))
+    assert 0 < none.fraction <= 0.1
+    assert none.spread == np.var(np.arange(4.0))
