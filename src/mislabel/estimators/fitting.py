@@ -213,9 +213,7 @@ class _ExactFit:
                 start, noise = kinds_of(found.noise, found.base, self.labels), found.noise
         self.progress("right and wrong labels", 0.7)
         signal = DenseSignal(kernel.matrix(), self.meter)
-        # The base noise may fall to nothing: the matrix must do without it.
-        jitter = stabilizing_jitter(signal, self.known_noise + LEAST_BASE * self.variance)
-        fixed = self.known_noise + jitter
+        fixed = self.known_noise
         if start is None:
             index = np.arange(self.labels.size)
             if index.size > ENOUGH:
@@ -237,8 +235,8 @@ class _ExactFit:
             kernel.scaled(fit.kinds.amplitude),
             self.labels,
             fit,
-            base=fit.kinds.base + jitter,
-            jitter=jitter,
+            base=fit.kinds.base,
+            jitter=0.0,
             status=status,
             n_factorizations=self.meter.n_factorizations,
             cost=self.meter.units,

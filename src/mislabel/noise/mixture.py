@@ -16,8 +16,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mislabel.errors import KernelMatrixError
 from mislabel.linalg.contract import Covariance, FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.dense import DenseSignal
+from mislabel.linalg.jitter import stabilizing_jitter
 
 #: Share of the way to its new effective label that every label goes in one iteration: at first, and at least.
 FIRST_SHARE, LEAST_SHARE = 0.7, 0.05
@@ -190,7 +192,15 @@ def fit_mixture(
     settled: int | None = None
     for iteration in range(max_iter):
         site_labels, site_noise = sites.labels, sites.noise
-        covariance = signal.scaled(kinds.amplitude).with_noise(site_noise, site_labels)
+        try:
+            covariance = signal.scaled(kinds.amplitude).with_noise(site_noise, site_labels)
+        except KernelMatrixError:
+            # The base noise has fallen to where the matrix is no longer positive definite to working precision.
+            if not isinstance(signal, DenseSignal):
+                raise
+            kinds = search.lift(kinds, stabilizing_jitter(signal.scaled(kinds.amplitude), site_noise))
+            sites.noise = site_noise = np.maximum(site_noise, fixed_noise + kinds.base)
+            covariance = signal.scaled(kinds.amplitude).with_noise(site_noise, site_labels)
         weights, precision = covariance.solve(site_labels), covariance.inverse_diagonal()
         cavity = _cavity(labels, site_labels, site_noise, weights, precision, fixed_noise + kinds.base, kinds)
         path.append(_objective(covariance, site_labels, site_noise, weights, precision, cavity))
@@ -339,6 +349,11 @@ class _SharedNumbers:
             spread=new_spread,
             amplitude=kinds.amplitude * float(ratios[1]),
         )
+
+    def lift(self, kinds: LabelKinds, jitter: float) -> LabelKinds:
+        """The base noise raised by ``jitter``, for good."""
+        self._least_base = kinds.base + jitter
+        return replace(kinds, base=self._least_base)
 
     def _lengthen(self, steps: FloatArray) -> None:
         """Secant rule: a step that left most of the way to go was too short."""
