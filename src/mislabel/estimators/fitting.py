@@ -229,8 +229,6 @@ class _ExactFit:
             other = self._averaged(signal, fixed, lower, np.full(self.labels.size, lower.spread), tuned)
             if other.objective < fit.objective:
                 fit, status = other, self._judged(other)
-        if status == "absorbed":
-            return self._without_base(kernel)
         return Fitted.from_average(
             kernel.scaled(fit.kinds.amplitude),
             self.labels,
@@ -350,7 +348,7 @@ class _ExactFit:
 def warn_of_ending(fitted: Fitted, options: FitOptions) -> None:
     """Warn where the solver stopped early or the base noise could not be told."""
     if fitted.status is not None:
-        _warn_of_base_noise(fitted.status, float(np.mean(fitted.noise > 0.0)))
+        _warn_of_base_noise(fitted.status, float(np.mean(fitted.noise > 0.0)), fitted.kinds is not None)
     ending = fitted.ending
     if not ending.converged:
         advice = "raise max_iter" if options.averages else "raise max_iter or tol, or use solver='auto'"
@@ -375,7 +373,7 @@ def _solve_per_label(problem: NoiseProblem, start: FloatArray | None, options: F
     return solver(problem, uniform_start(problem), tol=options.tol, max_iter=options.cycles)
 
 
-def _warn_of_base_noise(status: Status, noisy: float) -> None:
+def _warn_of_base_noise(status: Status, noisy: float, averaged: bool) -> None:
     if status == "majority wrong":
         warnings.warn(
             f"{100 * noisy:.0f} % of the labels were given noise of their own: with fewer clean than wrong labels, base "
@@ -384,10 +382,15 @@ def _warn_of_base_noise(status: Status, noisy: float) -> None:
             stacklevel=6,
         )
     elif status == "absorbed":
+        done = (
+            "a far lower one explains the labels no better, so it was kept"
+            if averaged
+            else "it was set to zero (the paper's model) instead"
+        )
         warnings.warn(
             "the base noise shared by all labels had swallowed labels of two kinds, which happens when more than about "
-            "70 % are wrong; it was set to zero (the paper's model) instead. Trust the ranking more than the cut, or pass "
-            "base_noise=<variance of a clean label> if it is known.",
+            f"70 % are wrong; {done}. Trust the ranking more than the cut, or pass base_noise=<variance of a clean label> "
+            "if it is known.",
             BaseNoiseWarning,
             stacklevel=6,
         )
