@@ -15,9 +15,18 @@ from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import stabilizing_jitter
 from mislabel.noise.base_noise import MAJORITY, Status, find_base_noise, judge, robust_variance
-from mislabel.noise.hyperparameters import STRATEGIES, TuningTask, tune
+from mislabel.noise.hyperparameters import STRATEGIES, Tuned, TuningTask, tune
 from mislabel.noise.leave_one_out import LeaveOneOutEvidence, leave_one_out_evidence
-from mislabel.noise.mixture import ENOUGH, LEAST_BASE, LabelKinds, MixtureFit, fit_mixture, kinds_of, kinds_of_some
+from mislabel.noise.mixture import (
+    ENOUGH,
+    LEAST_BASE,
+    MAX_ITER,
+    LabelKinds,
+    MixtureFit,
+    fit_mixture,
+    kinds_of,
+    kinds_of_some,
+)
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.solvers import DEFAULT_MAX_ITER, DEFAULT_MAX_ITER_OTHERS, SOLVERS, UNIFORM_SOLVERS, uniform_start
@@ -30,8 +39,6 @@ NOISE_MODELS = ("per-label", "uniform", "none")
 INFERENCES = ("average", "maximum")
 #: Cycles of the priced solve; a label on the edge of its price may go back and forth for ever.
 PRICED_CYCLES = 10
-#: Iterations of the averaging, where the user does not say.
-AVERAGE_ITERATIONS = 100
 #: Where the base noise seems to have swallowed wrong labels, one lower by this factor is tried.
 FAR_LOWER = 1e-4
 
@@ -69,6 +76,11 @@ class FitOptions:
     def cycles(self) -> int:
         """Iterations the solver may take."""
         return self.max_iter or DEFAULT_MAX_ITER.get(self.solver, DEFAULT_MAX_ITER_OTHERS)
+
+    @property
+    def tunes(self) -> bool:
+        """Whether hyperparameters are found from the labels."""
+        return self.tune != "none"
 
     @property
     def learns_base(self) -> bool:
@@ -165,28 +177,26 @@ def fit_noise_model(
 ) -> Fitted:
     """Fit kernel, base noise and noise variances to centred, scaled labels."""
     fit = _ExactFit(kernel, labels, known_noise, options, random_state, progress)
-    fitted = fit.average() if options.averages and labels.any() else fit.maximise()
+    fitted = fit.average() if options.averages and not fit.flat else fit.maximise()
     warn_of_ending(fitted, options)
     return fitted
 
 
+@dataclass(eq=False)
 class _ExactFit:
     """One exact fit, step by step."""
 
-    def __init__(
-        self,
-        kernel: KernelOnData,
-        labels: FloatArray,
-        known_noise: FloatArray,
-        options: FitOptions,
-        random_state: np.random.RandomState,
-        progress: Progress,
-    ) -> None:
-        self.kernel, self.labels, self.known_noise = kernel, labels, known_noise
-        self.options, self.random_state, self.progress = options, random_state, progress
-        self.meter = CostMeter(labels.size)
-        self.flat = not labels.any()
-        self.variance = robust_variance(labels) or 1.0
+    kernel: KernelOnData
+    labels: FloatArray
+    known_noise: FloatArray
+    options: FitOptions
+    random_state: np.random.RandomState
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        self.meter = CostMeter(self.labels.size)
+        self.flat = not self.labels.any()
+        self.variance = robust_variance(self.labels) or 1.0
 
     def _task(self, kernel: KernelOnData, base: float | None) -> TuningTask:
         options = self.options
@@ -205,28 +215,27 @@ class _ExactFit:
     def average(self) -> Fitted:
         """Average over right and wrong labels."""
         kernel, start, noise = self.kernel, None, np.zeros(0)
-        tuned = self.options.tune != "none"
-        if tuned and not kernel.is_scaled_matrix:
+        if self.options.tunes and not kernel.is_scaled_matrix:
             found = self._tuned(None, shape_only=True)
             kernel = found.kernel
             if not kernel.is_scaled_matrix:
                 start, noise = kinds_of(found.noise, found.base, self.labels), found.noise
         self.progress("right and wrong labels", 0.7)
         signal = DenseSignal(kernel.matrix(), self.meter)
-        fixed = self.known_noise
         if start is None:
             index = np.arange(self.labels.size)
             if index.size > ENOUGH:
                 index = np.sort(self.random_state.choice(index.size, ENOUGH, replace=False))
-            start = kinds_of_some(signal, self.labels, fixed, self.variance, index, learn_amplitude=tuned)
+            known, learn_amplitude = self.known_noise, self.options.tunes
+            start = kinds_of_some(signal, self.labels, known, self.variance, index, learn_amplitude=learn_amplitude)
             noise = np.full(self.labels.size, start.fraction * start.spread)
-        fit = self._averaged(signal, fixed, start, noise, tuned)
+        fit = self._averaged(signal, start, noise)
         status = self._judged(fit)
         if status == "absorbed":
             lower = replace(
                 fit.kinds, fraction=MAJORITY, base=max(FAR_LOWER * fit.kinds.base, LEAST_BASE * self.variance)
             )
-            other = self._averaged(signal, fixed, lower, np.full(self.labels.size, lower.spread), tuned)
+            other = self._averaged(signal, lower, np.full(self.labels.size, lower.spread))
             if other.objective < fit.objective:
                 fit, status = other, self._judged(other)
         return Fitted.from_average(
@@ -240,20 +249,17 @@ class _ExactFit:
             cost=self.meter.units,
         )
 
-    def _averaged(
-        self, signal: DenseSignal, fixed: FloatArray, start: LabelKinds, noise: FloatArray, learn_amplitude: bool
-    ) -> MixtureFit:
-        limit = self.options.max_iter or AVERAGE_ITERATIONS
+    def _averaged(self, signal: DenseSignal, start: LabelKinds, noise: FloatArray) -> MixtureFit:
         return fit_mixture(
             signal,
             self.labels,
-            fixed,
+            self.known_noise,
             start,
             noise,
             least_base=LEAST_BASE * self.variance,
-            learn_amplitude=learn_amplitude,
+            learn_amplitude=self.options.tunes,
             tol=self.options.tol,
-            max_iter=limit,
+            max_iter=self.options.max_iter or MAX_ITER,
             monitor=lambda step, residual: self.progress("right and wrong labels", min(0.98, 0.7 + 0.01 * step)),
         )
 
@@ -263,7 +269,7 @@ class _ExactFit:
         noise, cavity = fit.noise_variance, fit.cavity
         return judge(noise, cavity.error, cavity.variance, fit.kinds.base, robust_variance(self.labels))
 
-    def _tuned(self, base: float | None, *, shape_only: bool = False, kernel: KernelOnData | None = None) -> Any:
+    def _tuned(self, base: float | None, *, shape_only: bool = False, kernel: KernelOnData | None = None) -> Tuned:
         return tune(
             self._task(kernel or self.kernel, base),
             self.options.tune,
@@ -278,7 +284,7 @@ class _ExactFit:
         options, labels, size = self.options, self.labels, self.labels.size
         kernel, base = self.kernel, options.base or 0.0
         price, start, status, tuned = 0.0, None, None, None
-        if options.tune != "none" and not self.flat:
+        if options.tunes and not self.flat:
             tuned = self._tuned(None if options.learns_base or options.noise == "uniform" else base)
             kernel, start = tuned.kernel, tuned.noise
             if options.learns_base:
@@ -287,7 +293,7 @@ class _ExactFit:
                 start = np.full(size, tuned.base)
         self.progress("noise of every label", 0.9 if tuned is None or not options.learns_base else 0.7)
         signal = DenseSignal(kernel.matrix(), self.meter)
-        if options.learns_base and options.tune == "none" and not self.flat:
+        if options.learns_base and not options.tunes and not self.flat:
             found = find_base_noise(signal, labels, self.known_noise, options.penalty)
             base, price, start, status = found.variance, found.price, found.noise, found.status
         jitter = stabilizing_jitter(signal, self.known_noise + base)
@@ -315,7 +321,7 @@ class _ExactFit:
 
     def _without_base(self, kernel: KernelOnData) -> Fitted:
         """The paper's model, where a learned base noise cannot be believed; nor can the hyperparameters found with it."""
-        if self.options.tune != "none":
+        if self.options.tunes:
             self.progress("hyperparameters without base noise", 0.8)
             kernel = self._tuned(0.0, kernel=kernel).kernel
         signal = DenseSignal(kernel.matrix(), self.meter)

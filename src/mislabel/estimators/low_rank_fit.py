@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWarning, unknown_name
-from mislabel.estimators.fitting import AVERAGE_ITERATIONS, FitOptions, Fitted, fit_noise_model, warn_of_ending
+from mislabel.estimators.fitting import FitOptions, Fitted, fit_noise_model, warn_of_ending
 from mislabel.estimators.prediction import LowRankModel, LowRankPredictor
 from mislabel.estimators.validation import ARRAYS_HELD, exact_memory, free_memory
 from mislabel.kernels.inducing import (
@@ -20,15 +20,15 @@ from mislabel.kernels.inducing import (
     similar_blocks,
 )
 from mislabel.kernels.on_data import KernelOnData, scaled_kernel, take, take_points
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
 from mislabel.noise.base_noise import MAJORITY, Status, robust_variance
 from mislabel.noise.hyperparameters import START_BASE
 from mislabel.noise.leave_one_out import trusted_variance
-from mislabel.noise.mixture import LEAST_BASE, LabelKinds, MixtureFit, fit_mixture, kinds_of
-from mislabel.noise.objective import NoiseProblem, NoiseState
+from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit, fit_mixture, kinds_of
+from mislabel.noise.objective import NoiseProblem, NoiseState, amplitude_ratio
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups
 from mislabel.noise.solvers.simultaneous import solve_simultaneous, targets
@@ -199,96 +199,109 @@ def fit_low_rank(
     enough = LEFT_OVER * base if plan.at_most else 0.0
     model = _low_rank_model(exact.kernel.kernel, kernel.points, plan, enough, random_state, meter)
     y, known = labels[model.order], known_noise[model.order]
-    finish = _average if options.averages else _maximise
-    model, fitted = finish(model, exact, y, known, base, options, random_state, progress)
-    fitted = replace(
-        fitted,
-        kernel=KernelOnData(scaled_kernel(model.kernel, model.amplitude), kernel.points),
-        jitter=exact.jitter,
-        n_factorizations=exact.n_factorizations + meter.n_factorizations,
-        cost=exact.cost,
-    )
-    warn_of_ending(fitted, replace(options, tol=max(options.tol, LOW_RANK_TOL)))
+    fit = _LowRankFit(model, exact, y, known, base, options, random_state, progress)
+    model, fitted = fit.average() if options.averages else fit.maximise()
+    fitted = replace(fitted, kernel=KernelOnData(scaled_kernel(model.kernel, model.amplitude), kernel.points))
+    warn_of_ending(fitted, replace(options, tol=fit.tol))
     return fitted, model.predictor(fitted.labels, fitted.weights, fitted.covariance)
 
 
-def _average(
-    model: LowRankModel,
-    exact: Fitted,
-    labels: FloatArray,
-    known: FloatArray,
-    base: float,
-    options: FitOptions,
-    random_state: np.random.RandomState,
-    progress: Progress,
-) -> tuple[LowRankModel, Fitted]:
-    """Average over right and wrong labels, all of them, from what a subset says of both kinds."""
-    kinds = exact.kinds or kinds_of(exact.noise, base, labels)
-    kinds = replace(kinds, amplitude=1.0)
-    least_base = LEAST_BASE * (robust_variance(labels) or 1.0)
+@dataclass(frozen=True, eq=False)
+class _LowRankFit:
+    """The fit to all labels, in the order of ``model``; ``exact`` is that to some of them."""
 
-    def run(part: LowRankModel, y: FloatArray, fixed: FloatArray, start: LabelKinds, message: str) -> MixtureFit:
-        first = 0.5 if part is not model else 0.6
+    model: LowRankModel
+    exact: Fitted
+    labels: FloatArray
+    known: FloatArray
+    base: float
+    options: FitOptions
+    random_state: np.random.RandomState
+    progress: Progress
+
+    @property
+    def tol(self) -> float:
+        """The residual that is aimed at."""
+        return max(self.options.tol, LOW_RANK_TOL)
+
+    def _part(self) -> IntArray | None:
+        """Labels that tell the few numbers that all share; None where all are needed, or few enough."""
+        size = self.labels.size
+        if self.model.blocks is not None or size <= REFINING_ROWS:
+            return None
+        return np.sort(self.random_state.choice(size, REFINING_ROWS, replace=False))
+
+    def _effort(self) -> dict[str, Any]:
+        """What the whole fit took, and the jitter that its exact part needed."""
+        exact, meter = self.exact, self.model.signal.meter
+        total = exact.n_factorizations + meter.n_factorizations
+        return {"jitter": exact.jitter, "n_factorizations": total, "cost": exact.cost}
+
+    def average(self) -> tuple[LowRankModel, Fitted]:
+        """Average over right and wrong labels, all of them, from what a subset says of both kinds."""
+        model, labels = self.model, self.labels
+        kinds = replace(self.exact.kinds or kinds_of(self.exact.noise, self.base, labels), amplitude=1.0)
+        part = self._part()
+        if part is not None:
+            smaller = model.on_rows(part).signal
+            kinds = self._averaged(smaller, labels[part], self.known[part], kinds, np.inf, 0.5).kinds
+        fit = self._averaged(model.signal, labels, self.known, kinds, self.tol, 0.6)
+        status: Status = "majority wrong" if fit.kinds.fraction > MAJORITY else "found"
+        rest = {"base": fit.kinds.base, "status": status, **self._effort()}
+        return model.scaled(fit.kinds.amplitude), Fitted.from_average(self.exact.kernel, labels, fit, **rest)
+
+    def _averaged(
+        self,
+        signal: SignalCovariance,
+        labels: FloatArray,
+        known: FloatArray,
+        start: LabelKinds,
+        tol: float,
+        done: float,
+    ) -> MixtureFit:
         return fit_mixture(
-            part.signal,
-            y,
-            fixed,
+            signal,
+            labels,
+            known,
             start,
-            np.full(y.size, start.fraction * start.spread),
-            least_base=least_base,
-            learn_amplitude=options.tune != "none",
-            tol=max(options.tol, LOW_RANK_TOL) if part is model else np.inf,
-            max_iter=options.max_iter or AVERAGE_ITERATIONS,
-            monitor=lambda step, residual: progress(message, min(0.97, first + 0.01 * step)),
+            np.full(labels.size, start.fraction * start.spread),
+            least_base=LEAST_BASE * (robust_variance(self.labels) or 1.0),
+            learn_amplitude=self.options.tunes,
+            tol=tol,
+            max_iter=self.options.max_iter or MAX_ITER,
+            monitor=lambda step, _: self.progress("right and wrong labels", min(0.97, done + 0.01 * step)),
         )
 
-    if model.blocks is None and labels.size > REFINING_ROWS:
-        part = np.sort(random_state.choice(labels.size, REFINING_ROWS, replace=False))
-        kinds = run(model.on_rows(part), labels[part], known[part], kinds, "amplitude and base noise").kinds
-    fit = run(model, labels, known, kinds, "right and wrong labels")
-    status: Status = "majority wrong" if fit.kinds.fraction > MAJORITY else "found"
-    rest = {"base": fit.kinds.base, "status": status, "jitter": 0.0, "n_factorizations": 0, "cost": 0.0}
-    return model.scaled(fit.kinds.amplitude), Fitted.from_average(exact.kernel, labels, fit, **rest)
+    def maximise(self) -> tuple[LowRankModel, Fitted]:
+        """The likeliest noise variances of all labels."""
+        model, labels, known, base = self.model, self.labels, self.known, self.base
+        options, progress, size = self.options, self.progress, self.labels.size
+        price = DEFAULT_PRICE if options.learns_base else 0.0
+        noise = np.zeros(size) if price else np.full(size, float(np.median(labels**2)))
+        progress("noise of every label", 0.5)
+        if options.learns_base and options.tunes:
+            part = self._part()
+            if part is not None:
+                smaller, base, price, _ = _refine(
+                    model.on_rows(part), labels[part], known[part], base, price, noise[part], options, progress
+                )
+                model = model.scaled(smaller.amplitude)
+            else:
+                model, base, price, noise = _refine(model, labels, known, base, price, noise, options, progress)
+        problem = _problem(model, labels, known, base, options, price)
 
+        def monitor(step: int, state: NoiseState) -> None:
+            progress(f"noise of every label, residual {state.residual:.1e}", min(0.97, 0.7 + 0.01 * step))
 
-def _maximise(
-    model: LowRankModel,
-    exact: Fitted,
-    labels: FloatArray,
-    known: FloatArray,
-    base: float,
-    options: FitOptions,
-    random_state: np.random.RandomState,
-    progress: Progress,
-) -> tuple[LowRankModel, Fitted]:
-    """The likeliest noise variances of all labels."""
-    size = labels.size
-    price = DEFAULT_PRICE if options.learns_base else 0.0
-    noise = np.zeros(size) if price else np.full(size, float(np.median(labels**2)))
-    progress("noise of every label", 0.5)
-    if options.learns_base and options.tune != "none":
-        if model.blocks is None and size > REFINING_ROWS:
-            part = np.sort(random_state.choice(size, REFINING_ROWS, replace=False))
-            smaller, base, price, _ = _refine(
-                model.on_rows(part), labels[part], known[part], base, price, noise[part], options, progress
-            )
-            model = model.scaled(smaller.amplitude)
-        else:
-            model, base, price, noise = _refine(model, labels, known, base, price, noise, options, progress)
-    problem = _problem(model, labels, known, base, options, price)
-    tol = max(options.tol, LOW_RANK_TOL)
-
-    def monitor(step: int, state: NoiseState) -> None:
-        progress(f"noise of every label, residual {state.residual:.1e}", min(0.97, 0.7 + 0.01 * step))
-
-    solution = solve_simultaneous(problem, noise, tol=tol, max_iter=options.max_iter or SOLVER_CYCLES, monitor=monitor)
-    status: Status | None = None
-    if options.learns_base:
-        # The calibration of the audit sees to labels hidden in the base noise; here only a majority of noisy ones is told.
-        noisy = np.count_nonzero(solution.state.noise)
-        status = "majority wrong" if noisy > MAJORITY * size else "found"
-    rest = {"base": base, "status": status, "jitter": 0.0, "n_factorizations": 0, "cost": 0.0}
-    return model, Fitted.from_solution(exact.kernel, problem, solution, **rest)
+        cycles = options.max_iter or SOLVER_CYCLES
+        solution = solve_simultaneous(problem, noise, tol=self.tol, max_iter=cycles, monitor=monitor)
+        status: Status | None = None
+        if options.learns_base:
+            # The calibration of the audit sees to labels hidden in the base noise; here only a majority of noisy ones is told.
+            noisy = np.count_nonzero(solution.state.noise)
+            status = "majority wrong" if noisy > MAJORITY * size else "found"
+        rest = {"base": base, "status": status, **self._effort()}
+        return model, Fitted.from_solution(self.exact.kernel, problem, solution, **rest)
 
 
 def _low_rank_model(
@@ -346,15 +359,13 @@ def _refine(
         squares, precision = state.weights**2, state.precision
         trusted = noise == 0.0
         base_ratio = float(squares[trusted].sum() / precision[trusted].sum()) if trusted.any() else 1.0
-        explained = float(labels @ state.weights - squares @ total)
-        expected = float(labels.size - precision @ total)
-        amplitude_ratio = explained / expected if explained > 0 and expected > 0 else 1.0
-        base_ratio, amplitude_ratio = (float(np.clip(ratio, 0.25, 4.0)) for ratio in (base_ratio, amplitude_ratio))
+        growth = amplitude_ratio(labels, total, state.weights, precision)
+        base_ratio, growth = (float(np.clip(ratio, 0.25, 4.0)) for ratio in (base_ratio, growth))
         base *= base_ratio
-        model = model.scaled(amplitude_ratio)
+        model = model.scaled(growth)
         error, variance = _leave_one_out(state, problem.fixed_noise)
         if number >= UNIFORM_ROUNDS:
             price = fit_two_groups(error, variance).price(variance)
-        if number > UNIFORM_ROUNDS and abs(base_ratio - 1.0) < SETTLED and abs(amplitude_ratio - 1.0) < 5 * SETTLED:
+        if number > UNIFORM_ROUNDS and abs(base_ratio - 1.0) < SETTLED and abs(growth - 1.0) < 5 * SETTLED:
             break
     return model, base, price, noise

@@ -15,11 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mislabel.errors import KernelMatrixError
 from mislabel.linalg.contract import Covariance, FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import stabilizing_jitter
+from mislabel.noise.objective import amplitude_ratio
 
 #: Share of the way to its new effective label that every label goes in one iteration: at first, and at least.
 FIRST_SHARE, LEAST_SHARE = 0.7, 0.05
@@ -124,9 +126,8 @@ class MixtureFit:
 def kinds_of(noise: FloatArray, base: float, labels: FloatArray) -> LabelKinds:
     """A first guess from noise variances, one for each label, many of them zero."""
     noisy = noise > 0.0
-    least = 0.5 / (noise.size + 1.0)
     spread = float(noise[noisy].mean()) if noisy.any() else float(np.var(labels)) or 1.0
-    return LabelKinds(float(np.clip(noisy.mean(), least, MOST_WRONG)), base, max(spread, LEAST_SPREAD * base))
+    return LabelKinds(_fraction(noisy), base, max(spread, LEAST_SPREAD * base))
 
 
 def kinds_of_some(
@@ -186,7 +187,7 @@ def fit_mixture(
     tol : change of the objective per label below which nothing more is done once the shared numbers stay put.
     """
     kinds = start
-    search = _SharedNumbers(labels.size, least_base, learn_amplitude)
+    search = _SharedNumbers(least_base, learn_amplitude)
     sites = _Sites(labels, fixed_noise + kinds.base + noise)
     path: list[float] = []
     settled: int | None = None
@@ -203,7 +204,7 @@ def fit_mixture(
             covariance = signal.scaled(kinds.amplitude).with_noise(site_noise, site_labels)
         weights, precision = covariance.solve(site_labels), covariance.inverse_diagonal()
         cavity = _cavity(labels, site_labels, site_noise, weights, precision, fixed_noise + kinds.base, kinds)
-        path.append(_objective(covariance, site_labels, site_noise, weights, precision, cavity))
+        path.append(_objective(covariance, site_labels, weights, precision, cavity))
         residual = abs(path[-1] - path[-2]) / labels.size if iteration else np.inf
         if monitor is not None:
             monitor(iteration, residual)
@@ -258,7 +259,6 @@ def _cavity(
 def _objective(
     covariance: Covariance,
     site_labels: FloatArray,
-    site_noise: FloatArray,
     weights: FloatArray,
     precision: FloatArray,
     cavity: Cavity,
@@ -310,9 +310,8 @@ class _Sites:
 class _SharedNumbers:
     """Expectation-maximisation for the numbers that all labels share, with longer steps where it creeps."""
 
-    def __init__(self, size: int, least_base: float, learn_amplitude: bool) -> None:
+    def __init__(self, least_base: float, learn_amplitude: bool) -> None:
         self._least_base, self._learn_amplitude = least_base, learn_amplitude
-        self._least_fraction = 0.5 / (size + 1.0)
         self._last = np.zeros(2)
         self._length = np.ones(2)
 
@@ -333,18 +332,14 @@ class _SharedNumbers:
         wide_base = _expected_square(kinds.base, cavity.variance + kinds.spread, cavity.error)
         base_ratio = float((right @ base + wrong @ wide_base) / (cavity.wrong.size * kinds.base))
         new_spread = max(float(wrong @ spread / wrong.sum()), LEAST_SPREAD * float(np.median(cavity.variance)))
-        amplitude_ratio = 1.0
-        if self._learn_amplitude:
-            explained = float(site_labels @ weights - site_noise @ weights**2)
-            expected = float(weights.size - site_noise @ precision)
-            amplitude_ratio = explained / expected if min(explained, expected) > 0.0 else 1.0
-        steps = np.log([base_ratio, amplitude_ratio])
+        growth = amplitude_ratio(site_labels, site_noise, weights, precision) if self._learn_amplitude else 1.0
+        steps = np.log([base_ratio, growth])
         self._lengthen(steps)
         limit = np.log(LARGEST_RATIO)
         ratios = np.exp(np.clip(self._length * steps, -limit, limit))
         return replace(
             kinds,
-            fraction=float(np.clip(wrong.mean(), self._least_fraction, MOST_WRONG)),
+            fraction=_fraction(wrong),
             base=max(kinds.base * float(ratios[0]), self._least_base),
             spread=new_spread,
             amplitude=kinds.amplitude * float(ratios[1]),
@@ -362,6 +357,11 @@ class _SharedNumbers:
         longer = np.where(left < 1.0, self._length / np.maximum(1.0 - left, 1e-3), 2.0 * self._length)
         self._length = np.where(creeping, np.clip(longer, 1.0, LONGEST_STEP), 1.0)
         self._last = steps
+
+
+def _fraction(wrong: NDArray[np.float64] | NDArray[np.bool_]) -> float:
+    """Share of wrong labels, kept from none and from all."""
+    return float(np.clip(wrong.mean(), 0.5 / (wrong.size + 1.0), MOST_WRONG))
 
 
 def _expected_square(part: float, total: FloatArray, error: FloatArray) -> FloatArray:

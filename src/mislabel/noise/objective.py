@@ -109,6 +109,13 @@ class NoiseProblem:
         return NoiseState(noise, weights, precision, slope, objective, residual, covariance)
 
 
+def amplitude_ratio(labels: FloatArray, noise: FloatArray, weights: FloatArray, precision: FloatArray) -> float:
+    """The multiplicative update of a factor on ``K``, ``a'Ka / tr(CK)``; ``noise`` is all that is added to ``K``."""
+    explained = float(labels @ weights - noise @ weights**2)
+    expected = float(labels.size - noise @ precision)
+    return explained / expected if min(explained, expected) > 0.0 else 1.0
+
+
 def likelihood_gain(z_squared: FloatArray) -> FloatArray:
     """Fall of the objective when one label gets its best own variance: ``z^2 - 1 - log z^2`` for ``z^2 > 1``."""
     z_squared = np.maximum(z_squared, 1.0)
