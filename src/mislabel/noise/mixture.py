@@ -25,6 +25,8 @@ from mislabel.noise.objective import amplitude_ratio
 
 #: Share of the way to its new effective label that every label goes in one iteration: at first, and at least.
 FIRST_SHARE, LEAST_SHARE = 0.7, 0.05
+#: What that share is multiplied with after a label has swung back, and after it has gone on.
+SHORTER, LONGER = 0.7, 1.1
 #: Relative moves below this are rounding.
 ROUNDING = 1e-6
 #: Iterations before the shared numbers are learned: the effective labels come first.
@@ -299,8 +301,7 @@ class _Sites:
         precision = 1.0 / self.noise
         move = wanted - precision
         swings = move * self._last < -((ROUNDING * precision) ** 2)
-        shorter, longer = np.maximum(0.5 * self._share, LEAST_SHARE), np.minimum(1.1 * self._share, 1.0)
-        self._share = np.where(swings, shorter, longer)
+        self._share = np.clip(np.where(swings, SHORTER, LONGER) * self._share, LEAST_SHARE, 1.0)
         self._last = move
         mixed = precision + self._share * move
         self.labels = ((1.0 - self._share) * precision * self.labels + self._share * wanted * target) / mixed
