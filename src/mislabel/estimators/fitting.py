@@ -388,15 +388,15 @@ def _warn_of_base_noise(status: Status, noisy: float, averaged: bool) -> None:
             stacklevel=6,
         )
     elif status == "absorbed":
-        done = (
-            "a far lower one explains the labels no better, so it was kept"
+        what = (
+            "the labels that are trusted have errors of two widths: more than about 70 % of all labels are wrong and pass for "
+            "noise that all share, or right labels are not equally noisy (a far lower base noise explains them no better)"
             if averaged
-            else "it was set to zero (the paper's model) instead"
+            else "the base noise shared by all labels had swallowed labels of two kinds, which happens when more than about "
+            "70 % are wrong; it was set to zero (the paper's model) instead"
         )
         warnings.warn(
-            "the base noise shared by all labels had swallowed labels of two kinds, which happens when more than about "
-            f"70 % are wrong; {done}. Trust the ranking more than the cut, or pass base_noise=<variance of a clean label> "
-            "if it is known.",
+            f"{what}. Trust the ranking more than the cut, or pass base_noise=<variance of a clean label> if it is known.",
             BaseNoiseWarning,
             stacklevel=6,
         )
