@@ -15,24 +15,11 @@ from mislabel.errors import KernelMatrixError
 from mislabel.linalg.cholesky import cholesky_in_place
 from mislabel.linalg.contract import Covariance, FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.cost import CHOLESKY, INVERSE_FROM_TRIANGULAR, TRIANGULAR_INVERSE, CostMeter
-from mislabel.linalg.dense_loops import accurate_residual, lower_copy, mirror_lower
+from mislabel.linalg.dense_loops import accurate_residual, column_norms_squared, lower_copy, mirror_lower
 
 Stage = Literal["factor", "inverse factor", "inverse"]
 
-_COLUMN_BLOCK = 256
 _ROWS_COMPARED = 64
-
-
-def column_norms_squared(lower: FloatArray) -> FloatArray:
-    """Squared norms of the columns of a lower-triangular array, whatever its upper triangle holds."""
-    size = lower.shape[0]
-    norms = np.empty(size)
-    for start in range(0, size, _COLUMN_BLOCK):
-        stop = min(start + _COLUMN_BLOCK, size)
-        corner = np.tril(lower[start:stop, start:stop])
-        below = lower[stop:, start:stop]
-        norms[start:stop] = np.einsum("ij,ij->j", corner, corner) + np.einsum("ij,ij->j", below, below)
-    return norms
 
 
 class DenseCovariance(Covariance):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mislabel.compiled_loops import compiled
+from mislabel.compiled_loops import compiled, compiled_for_speed
 from mislabel.linalg.contract import FloatArray, IntArray
 
 _TILE = 32
@@ -85,3 +85,16 @@ def lower_copy(matrix: FloatArray, factor: float = 1.0) -> FloatArray:
         for i in range(j, size):
             copy[i, j] = factor * matrix[i, j]
     return copy
+
+
+@compiled_for_speed
+def column_norms_squared(lower: FloatArray) -> FloatArray:
+    """Squared norms of the columns of a lower-triangular array, whatever its upper triangle holds."""
+    size = lower.shape[0]
+    norms = np.empty(size)
+    for j in range(size):
+        total = 0.0
+        for i in range(j, size):
+            total += lower[i, j] * lower[i, j]
+        norms[j] = total
+    return norms
