@@ -120,3 +120,11 @@ def test_first_guess_from_noise_variances():
     none = kinds_of(np.zeros(4), 0.1, np.arange(4.0))
     assert 0 < none.fraction <= 0.1
     assert none.spread == np.var(np.arange(4.0))
+
+
+def test_an_objective_that_swings_without_falling_has_settled():
+    falling = [100.0, 60.0, 40.0, 30.0, 22.0, 15.0, 9.0, 5.0]
+    swinging = [4.0, 6.0] * 5
+    assert not mixture._has_settled(falling + swinging[:3], 100)
+    assert not mixture._has_settled([1000.0 - 5.0 * k for k in range(30)], 100)
+    assert mixture._has_settled(falling + swinging, 100)

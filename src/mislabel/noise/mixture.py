@@ -26,7 +26,7 @@ from mislabel.noise.objective import amplitude_ratio
 #: Share of the way to its new effective label that every label goes in one iteration: at first, and at least.
 FIRST_SHARE, LEAST_SHARE = 0.7, 0.05
 #: What that share is multiplied with after a label has swung back, and after it has gone on.
-SHORTER, LONGER = 0.7, 1.1
+SHORTER, LONGER = 0.5, 1.1
 #: Relative moves below this are rounding.
 ROUNDING = 1e-6
 #: Iterations before the shared numbers are learned: the effective labels come first.
@@ -41,8 +41,9 @@ LARGEST_RATIO = 4.0
 LONGEST_STEP = 8.0
 #: The fit ends when the objective, minus twice a log likelihood, has twice in a row changed by less than this ...
 SETTLED = 0.5
-#: ... or than this per label.
+#: ... or than this per label, or when it has not fallen by as much in so many iterations: a few labels may swing for ever.
 SETTLED_PER_LABEL = 1e-4
+STALLED = 8
 #: Then the shared numbers stay, and the effective labels may settle further, in at most so many iterations.
 POLISHING = 10
 MAX_ITER = 100
@@ -234,7 +235,8 @@ def fit_mixture(
 
 def _has_settled(path: list[float], size: int) -> bool:
     limit = max(SETTLED, SETTLED_PER_LABEL * size)
-    return len(path) > 2 and all(abs(path[-k] - path[-k - 1]) < limit for k in (1, 2))
+    still = len(path) > 2 and all(abs(path[-k] - path[-k - 1]) < limit for k in (1, 2))
+    return still or (len(path) > STALLED + SETTLING and min(path[-STALLED:]) > min(path[:-STALLED]) - limit)
 
 
 def _cavity(
