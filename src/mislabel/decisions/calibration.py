@@ -19,8 +19,8 @@ from mislabel.decisions.evidence import Evidence, FloatArray
 #: Errors beyond this many tell nothing new about five numbers.
 MOST_ERRORS = 5000
 _LEAST_ERRORS = 50
-#: Log likelihood that a calibration must gain to replace the model's own word; by accident it does so in one of fifty cases.
-LEAST_GAIN = 5.0
+#: Log likelihood that a calibration must gain to replace the model's own word: one for each of its three more numbers (Akaike).
+LEAST_GAIN = 3.0
 _MAD_TO_STD = 1.4826
 #: Promised standard deviations are not believed below this fraction of the typical error: likelihoods of exact duplicates are
 #: unbounded.
