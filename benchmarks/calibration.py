@@ -20,7 +20,9 @@ GAINS = (5.0, 3.0, 1.5)
 
 def sample(size: int, degrees: float, wrong_std: float, number: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng([SEED, number, size])
-    error = rng.standard_normal(size) if np.isinf(degrees) else rng.standard_t(degrees, size) * np.sqrt(1.0 - 2.0 / degrees)
+    error = (
+        rng.standard_normal(size) if np.isinf(degrees) else rng.standard_t(degrees, size) * np.sqrt(1.0 - 2.0 / degrees)
+    )
     wrong = rng.random(size) < RATE
     return error + wrong * rng.normal(0.0, wrong_std, size), wrong
 
@@ -30,7 +32,11 @@ def outcome(error: np.ndarray, wrong: np.ndarray) -> tuple[float, float, float]:
     found = calibration.calibrate(error, ones)
     evidence = found.apply(Evidence(np.arange(error.size), error, zeros, ones, error, error, zeros, error))
     suspect = thresholds.by_false_discovery_rate(evidence, np.abs(error), FDR)
-    return np.sum(suspect & ~wrong) / max(suspect.sum(), 1), np.sum(suspect & wrong) / wrong.sum(), float(found.adjusted)
+    return (
+        np.sum(suspect & ~wrong) / max(suspect.sum(), 1),
+        np.sum(suspect & wrong) / wrong.sum(),
+        float(found.adjusted),
+    )
 
 
 def main() -> None:
