@@ -8,8 +8,6 @@ from mislabel.data import corrupt_labels
 from mislabel.evaluation import detection_report
 
 
-# Right labels of yacht are not equally noisy, which may or may not be remarked upon.
-@pytest.mark.filterwarnings("ignore::mislabel.errors.BaseNoiseWarning")
 @pytest.mark.parametrize(("name", "auroc"), [("energy", 0.87), ("yacht", 0.9)])
 def test_corrupted_labels_of_real_tables_are_found(shared_data, name, auroc):
     arrays = np.load(shared_data / "uci_regression.npz")
