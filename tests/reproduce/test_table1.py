@@ -117,7 +117,7 @@ def test_the_usual_kernel_is_not_fitted_again(shared_data, tmp_path, monkeypatch
     cell = noisy_kernel_cells(["qm7-energy"])[1]
     usual = replace(cell, mode="full")
     run_table1(shared_data, tmp_path, tmp_path / "out", [usual], 80)
-    monkeypatch.setattr("mislabel.reproduce.noisy_kernel.CANDIDATES", (KERNELS["qm7"],))
+    monkeypatch.setattr("mislabel.reproduce.noisy_kernel.CANDIDATES", {"qm7": (KERNELS["qm7"],)})
     monkeypatch.setattr("mislabel.reproduce.noisy_kernel.FoldRun", None)
     run_noisy_kernel(shared_data, tmp_path, tmp_path / "out", [cell], 80)
     ours, theirs = (json.loads(item.path(tmp_path / "out").read_text()) for item in (cell, usual))

@@ -68,7 +68,7 @@ def densities_of(molecules: MoleculeSet, cell: Cell, work: Path, count: int = CH
     labels = noisy_labels(cell, molecules.labels[label])[0][molecules.sample(cell.fold, count)]
     every = np.arange(labels.size)
     densities = {}
-    for setting in CANDIDATES:
+    for setting in CANDIDATES[molecules.name]:
         sampled = molecules.sampled(cell.fold, count, work, setting)
         model = fit_full(sampled.block(every, every, intensive), labels, intensive)
         densities[setting] = float(model.calibration_.log_density)

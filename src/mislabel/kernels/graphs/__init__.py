@@ -3,7 +3,7 @@
 from mislabel.kernels.graphs.gram import gram_matrix
 from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.marginalized import MarginalizedGraphKernel
-from mislabel.kernels.graphs.molecular import MolecularKernel, bond_kernel
+from mislabel.kernels.graphs.molecular import FarWalk, MolecularKernel, bond_kernel
 from mislabel.kernels.graphs.pieces import (
     Constant,
     KroneckerDelta,
@@ -16,6 +16,7 @@ from mislabel.kernels.graphs.wrappers import Normalized, Power
 
 __all__ = [
     "Constant",
+    "FarWalk",
     "Graph",
     "KroneckerDelta",
     "MarginalizedGraphKernel",

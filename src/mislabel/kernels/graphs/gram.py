@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from mislabel.errors import GramFileError, InvalidParameterError
-from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.on_data import take
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.progress import Progress, ProgressReporter
@@ -279,14 +278,17 @@ def _finished_blocks(path: Path, record: Path, header: bytes, count: int) -> set
 
 def fingerprint(kernel: Any, X: Sequence[Any], Y: Sequence[Any] | None, dtype: str) -> str:
     """A hash of the kernel with all its settings, and of everything it is applied to."""
-    settings = {name: value for name, value in kernel.get_params(deep=False).items() if name != "n_jobs"}
+    # What is not set changes nothing: matrices on disk survive new options.
+    settings = {
+        name: value for name, value in kernel.get_params(deep=False).items() if name != "n_jobs" and value is not None
+    }
     digest = hashlib.sha256(repr((type(kernel).__qualname__, sorted(settings.items()), dtype)).encode())
     for items in (X, Y):
         digest.update(b"|")
         for item in () if items is None else items:
             digest.update(
                 item.fingerprint()
-                if isinstance(item, Graph)
+                if hasattr(item, "fingerprint")
                 else hashlib.sha256(np.ascontiguousarray(item).tobytes()).digest()
             )
     return digest.hexdigest()

@@ -2,25 +2,81 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from mislabel.errors import InvalidGraphError, UnitsWarning, unknown_name
+from mislabel.errors import InvalidGraphError, InvalidParameterError, UnitsWarning, unknown_name
 from mislabel.kernels.graphs.gram import PreparedKernel
 from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.marginalized import BlockKernel, MarginalizedGraphKernel, WalkKernel
 from mislabel.kernels.graphs.molecules import graph_from_atoms
-from mislabel.kernels.graphs.pieces import Bounds, KroneckerDelta, Parameter, SquaredExponential, TensorProduct
-from mislabel.kernels.graphs.wrappers import Normalized, Power, PreparedNormalized, PreparedPower
+from mislabel.kernels.graphs.pieces import Bounds, KroneckerDelta, Parameter, Piece, SquaredExponential, TensorProduct
+from mislabel.kernels.graphs.wrappers import Normalized, Power, PreparedAround, PreparedNormalized, PreparedPower
+from mislabel.linalg.contract import FloatArray, IntArray
 
 #: Kinds of molecular properties.
 PROPERTIES = ("extensive", "intensive")
 #: How far tuning may move the amplitude (the square of the starting probability) from its start.
 _AMPLITUDE_RANGE = 1e4
+#: Hyperparameters of the first walk.
+_OWN = ("starting_probability", "stopping_probability", "element_prior", "edge_length_scale")
+
+
+@dataclass(frozen=True)
+class FarWalk:
+    """A second walk on molecules, over a wider graph whose atoms are compared by their coordination number too.
+
+    Parameters
+    ----------
+    weight : factor of its similarities before they are added to those of the first walk.
+    stopping_probability, edge_length_scale, zoom : as in :class:`MolecularKernel`, which gives element prior and adjacency.
+    coordination_scale : tolerance of coordination numbers (how many neighbours an atom is bonded to).
+    """
+
+    weight: float = 0.01
+    stopping_probability: float = 0.05
+    edge_length_scale: float = 0.1
+    zoom: float = 0.8
+    coordination_scale: float = 1.0
+    weight_bounds: Bounds = (1e-5, 10.0)
+
+
+@dataclass(frozen=True)
+class TwoGraphs:
+    """One molecule as its two walks see it."""
+
+    near: Graph
+    far: Graph
+
+    def fingerprint(self) -> bytes:
+        """A hash of both graphs."""
+        return hashlib.sha256(self.near.fingerprint() + self.far.fingerprint()).digest()
+
+
+@dataclass(frozen=True, eq=False)
+class _PreparedTwoWalks(PreparedAround):
+    """``near + weight far``, with derivatives by the shared hyperparameters, those of the near walk, and the weight."""
+
+    far: PreparedKernel
+    weight: float
+
+    def values(self, pairs: IntArray) -> FloatArray:
+        """Sums of both walks."""
+        return self.inner.values(pairs) + self.weight * self.far.values(pairs)
+
+    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+        """By starting and stopping probability, element prior, edge length scale and weight."""
+        near, by_near = self.inner.values_and_slopes(pairs)
+        far, by_far = self.far.values_and_slopes(pairs)
+        values, added = near + self.weight * far, self.weight * far
+        by_prior = by_near[:, 2] + self.weight * by_far[:, 2]
+        return values, np.column_stack([2.0 * values, by_near[:, 1], by_prior, by_near[:, 3], added])
 
 
 class MolecularKernel(WalkKernel):
@@ -37,6 +93,8 @@ class MolecularKernel(WalkKernel):
         normalised and labels not centred. "intensive" for those that do not (gaps, logarithms): normalised, and raised to
         ``exponent``.
     exponent : only for intensive properties.
+    far : a second walk that sees farther, added to this one; None for none. It needs molecules rather than graphs, three to
+        four times as long, and lowers errors; see :meth:`with_far_walk`.
     adjacency, zoom : how molecules become graphs, see :meth:`Graph.from_ase`; graphs are taken as they are.
     tuning_size : hyperparameters are tuned on this many molecules, drawn at random; on all, only the amplitude is.
     tol, dtype, n_jobs : as in :class:`MarginalizedGraphKernel`.
@@ -53,6 +111,7 @@ class MolecularKernel(WalkKernel):
         *,
         property: str = "extensive",
         exponent: float = 4.0,
+        far: FarWalk | None = None,
         adjacency: str = "compactbell4,2",
         zoom: float = 0.65,
         stopping_probability_bounds: Bounds = (1e-3, 0.05),
@@ -71,6 +130,7 @@ class MolecularKernel(WalkKernel):
         self.dtype = dtype
         self.property = property
         self.exponent = exponent
+        self.far = far
         self.adjacency = adjacency
         self.zoom = zoom
         self.stopping_probability_bounds = stopping_probability_bounds
@@ -79,15 +139,30 @@ class MolecularKernel(WalkKernel):
         self.starting_probability_bounds = starting_probability_bounds
         self.n_jobs = n_jobs
 
+    @classmethod
+    def with_far_walk(cls, property: str = "extensive", **settings: Any) -> MolecularKernel:
+        """The more accurate form, with short steps nearby and a :class:`FarWalk`; its defaults suit small organic molecules."""
+        far = FarWalk() if property == "extensive" else FarWalk(weight=0.1)
+        usual = {
+            "stopping_probability": 0.3,
+            "element_prior": 0.5,
+            "edge_length_scale": 0.1,
+            "exponent": 8.0,
+            "far": far,
+        }
+        return cls(**{**usual, "stopping_probability_bounds": (1e-2, 0.5), **settings}, property=property)
+
     def parameters(self) -> tuple[Parameter, ...]:
-        """Starting and stopping probability, element prior, edge length scale."""
-        names = ("starting_probability", "stopping_probability", "element_prior", "edge_length_scale")
-        return tuple(Parameter(name, getattr(self, name), getattr(self, f"{name}_bounds")) for name in names)
+        """Starting and stopping probability, element prior, edge length scale; then the weight of the far walk, if any."""
+        own = tuple(Parameter(name, getattr(self, name), getattr(self, f"{name}_bounds")) for name in _OWN)
+        return own if self.far is None else (*own, Parameter("far_weight", self.far.weight, self.far.weight_bounds))
 
     def with_values(self, values: Sequence[float]) -> MolecularKernel:
         """The same kernel with other hyperparameters."""
-        names = [item.name for item in self.parameters()]
-        return type(self)(**{**self.get_params(deep=False), **dict(zip(names, values, strict=True))})
+        settings = {**self.get_params(deep=False), **dict(zip(_OWN, values, strict=False))}
+        if self.far is not None:
+            settings["far"] = replace(self.far, weight=values[len(_OWN)])
+        return type(self)(**settings)
 
     @property
     def centers_labels(self) -> bool:
@@ -96,19 +171,26 @@ class MolecularKernel(WalkKernel):
 
     @property
     def _slope_columns(self) -> slice | list[int]:  # type: ignore[override]
-        # The intensive form's derivatives are by amplitude p^2 and exponent, then p (none), q, h, l of the inner kernel.
-        return slice(None) if self.property == "extensive" else [0, 3, 4, 5]
+        # The intensive form's derivatives are by amplitude p^2 and exponent, then p (none), q, h, l (and the far walk's
+        # weight) of the inner kernel.
+        return slice(None) if self.property == "extensive" else [0, *range(3, 2 + len(self.parameters()))]
 
-    def graphs_of(self, molecules: Sequence[Any]) -> list[Graph]:
-        """Molecules as graphs; a doubtful unit is warned of once."""
-        graphs = []
+    def graphs_of(self, molecules: Sequence[Any]) -> list[Any]:
+        """Molecules as graphs (:class:`TwoGraphs` for a kernel with a far walk); a doubtful unit is warned of once."""
+        graphs: list[Any] = []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UnitsWarning)
             for number, molecule in enumerate(molecules):
-                if isinstance(molecule, Graph):
+                if isinstance(molecule, Graph if self.far is None else TwoGraphs):
                     graphs.append(molecule)
                 elif hasattr(molecule, "numbers") and hasattr(molecule, "positions"):
-                    graphs.append(graph_from_atoms(molecule, adjacency=self.adjacency, zoom=self.zoom))
+                    graphs.append(self._graph_of(molecule))
+                elif isinstance(molecule, Graph | TwoGraphs):
+                    raise InvalidGraphError(
+                        f"item {number} is a {type(molecule).__name__}, made for a kernel "
+                        + ("without a far walk" if self.far is not None else "with a far walk")
+                        + ": give the molecules themselves (ase.Atoms, mislabel.data.Molecule)."
+                    )
                 else:
                     raise InvalidGraphError(
                         f"item {number} is a {type(molecule).__name__}; MolecularKernel compares Graphs or molecules with "
@@ -123,24 +205,47 @@ class MolecularKernel(WalkKernel):
             warnings.warn(f"{doubtful[0].message}{more}", UnitsWarning, stacklevel=3)
         return graphs
 
+    def _graph_of(self, molecule: Any) -> Graph | TwoGraphs:
+        near = graph_from_atoms(molecule, adjacency=self.adjacency, zoom=self.zoom)
+        if self.far is None:
+            return near
+        far = graph_from_atoms(
+            molecule, adjacency=self.adjacency, zoom=self.far.zoom, check_units=False, coordination=True
+        )
+        return TwoGraphs(near, far)
+
     def prepared(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> PreparedKernel:
         """This kernel on these molecules, laid out for evaluation by blocks."""
         if self.property not in PROPERTIES:
             raise unknown_name("property", self.property, PROPERTIES)
-        walk = MarginalizedGraphKernel(
-            KroneckerDelta("element", self.element_prior),
-            SquaredExponential("length", self.edge_length_scale),
-            self.stopping_probability,
-            self.starting_probability if self.property == "extensive" else 1.0,
-            tol=self.tol,
-            dtype=self.dtype,
-        )
         left, right = self.graphs_of(X), None if Y is None else self.graphs_of(Y)
-        inner = walk.prepared(left, right)
+        inner = self._walks(left, right)
         if self.property == "extensive":
             return inner
-        sides = (inner, inner) if right is None else (walk.prepared(left), walk.prepared(right))
+        sides = (inner, inner) if right is None else (self._walks(left, None), self._walks(right, None))
         return PreparedPower(PreparedNormalized(inner, *sides), self.exponent, self.starting_probability**2)
+
+    def _walks(self, left: list[Any], right: list[Any] | None) -> PreparedKernel:
+        """One walk or the sum of two, before normalisation."""
+        elements = KroneckerDelta("element", self.element_prior)
+        near = self._walk(elements, self.edge_length_scale, self.stopping_probability)
+        far = self.far
+        if far is None:
+            return near.prepared(left, right)
+        if not far.weight > 0:
+            raise InvalidParameterError(f"the weight of the far walk must be positive, got {far.weight!r}.")
+        nodes = TensorProduct(elements, SquaredExponential("coordination", far.coordination_scale))
+        other = self._walk(nodes, far.edge_length_scale, far.stopping_probability)
+        return _PreparedTwoWalks(
+            near.prepared([item.near for item in left], None if right is None else [item.near for item in right]),
+            other.prepared([item.far for item in left], None if right is None else [item.far for item in right]),
+            far.weight,
+        )
+
+    def _walk(self, nodes: Piece, length_scale: float, stopping: float) -> MarginalizedGraphKernel:
+        starting = self.starting_probability if self.property == "extensive" else 1.0
+        edges = SquaredExponential("length", length_scale)
+        return MarginalizedGraphKernel(nodes, edges, stopping, starting, tol=self.tol, dtype=self.dtype)
 
     def contracted_gradient(self, X: Any, weights: Any) -> Any:
         """``sum_ij W_ij dK_ij / dtheta``."""

@@ -37,6 +37,10 @@ COINCIDENT = 0.05
 _GAUSSIAN_REACH = 5.0
 #: Nearest neighbours, relative to the mean van der Waals radius, that no molecule in Angstrom has (0.6 to 1.0 are usual).
 _TOO_CLOSE, _TOO_FAR = 0.4, 1.25
+#: An atom counts fully as a neighbour up to the first distance over mean van der Waals radius, not at all beyond the second.
+_BONDED, _APART = 1.0, 1.2
+#: Coordination numbers are rounded to this, so that few kinds of atoms occur.
+_COORDINATION_STEP = 1 / 16
 
 Shape = Callable[[FloatArray], FloatArray]
 
@@ -68,12 +72,19 @@ def adjacency_shape(name: str) -> tuple[Shape, float]:
 
 
 def graph_from_atoms(
-    atoms: Any, *, adjacency: str = "tent1", zoom: float = 1.0, name: str | None = None, check_units: bool = True
+    atoms: Any,
+    *,
+    adjacency: str = "tent1",
+    zoom: float = 1.0,
+    name: str | None = None,
+    check_units: bool = True,
+    coordination: bool = False,
 ) -> Graph:
     """Node attribute ``element`` (atomic number), edge attribute ``length``.
 
     The weight of a pair of atoms is ``shape(r / (zoom sqrt(R_i R_j)))`` with their van der Waals radii. In periodic
-    directions every image within reach is an edge of its own.
+    directions every image within reach is an edge of its own. If asked for, the node attribute ``coordination`` is the
+    number of bonded neighbours, which falls smoothly where a bond is stretched.
     """
     if not (np.isfinite(zoom) and zoom > 0):
         raise InvalidParameterError(f"zoom must be positive, got {zoom!r}.")
@@ -83,7 +94,8 @@ def graph_from_atoms(
     positions = np.asarray(atoms.positions, dtype=float).reshape(-1, 3)
     _check(numbers, positions, title)
     radii = RADII[numbers]
-    left, right, length = _neighbours(atoms, positions, reach * zoom * radii.max())
+    farthest = max(reach * zoom, _APART) if coordination else reach * zoom
+    left, right, length = _neighbours(atoms, positions, farthest * radii.max())
     closest = np.flatnonzero(length < COINCIDENT)
     if closest.size:
         i, j = left[closest[0]], right[closest[0]]
@@ -94,7 +106,19 @@ def graph_from_atoms(
         if complaint:
             warnings.warn(f"{title}: {complaint}", UnitsWarning, stacklevel=3)
     weights = shape(length / (zoom * mean_radius))
-    return Graph(numbers.size, np.column_stack([left, right]), weights, {"element": numbers}, {"length": length}, title)
+    nodes: dict[str, Any] = {"element": numbers}
+    if coordination:
+        nodes["coordination"] = _coordination(numbers.size, left, right, length / mean_radius)
+    return Graph(numbers.size, np.column_stack([left, right]), weights, nodes, {"length": length}, title)
+
+
+def _coordination(size: int, left: IntArray, right: IntArray, ratio: FloatArray) -> FloatArray:
+    """How many neighbours each atom is bonded to."""
+    bonded = np.clip((_APART - ratio) / (_APART - _BONDED), 0.0, 1.0)
+    # An atom's own images are listed in both directions already.
+    other = right != left
+    found = np.bincount(left, bonded, size) + np.bincount(right[other], bonded[other], size)
+    return np.round(found / _COORDINATION_STEP) * _COORDINATION_STEP
 
 
 def units_complaint(numbers: IntArray, left: IntArray, right: IntArray, ratio: FloatArray) -> str | None:

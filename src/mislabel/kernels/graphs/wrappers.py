@@ -16,7 +16,7 @@ from mislabel.linalg.contract import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class _PreparedAround:
+class PreparedAround:
     """A kernel made from another's values on the same graphs."""
 
     inner: PreparedKernel
@@ -33,7 +33,7 @@ class _PreparedAround:
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedNormalized(_PreparedAround):
+class PreparedNormalized(PreparedAround):
     """``K_ij / sqrt(K_ii K_jj)``; the diagonals are computed once."""
 
     left: PreparedKernel
@@ -75,7 +75,7 @@ def _exact_diagonal(prepared: PreparedNormalized, pairs: IntArray, values: Float
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedPower(_PreparedAround):
+class PreparedPower(PreparedAround):
     """``amplitude K^exponent``, with derivatives by the logarithms of amplitude and exponent in front."""
 
     exponent: float
