@@ -39,11 +39,11 @@ class FarWalk:
     coordination_scale : tolerance of coordination numbers (how many neighbours an atom is bonded to).
     """
 
-    weight: float = 0.01
+    weight: float = 0.1
     stopping_probability: float = 0.05
-    edge_length_scale: float = 0.1
+    edge_length_scale: float = 0.07
     zoom: float = 0.8
-    coordination_scale: float = 1.0
+    coordination_scale: float = 0.5
     weight_bounds: Bounds = (1e-5, 10.0)
 
 
@@ -141,16 +141,10 @@ class MolecularKernel(WalkKernel):
 
     @classmethod
     def with_far_walk(cls, property: str = "extensive", **settings: Any) -> MolecularKernel:
-        """The more accurate form, with short steps nearby and a :class:`FarWalk`; its defaults suit small organic molecules."""
-        far = FarWalk() if property == "extensive" else FarWalk(weight=0.1)
-        usual = {
-            "stopping_probability": 0.3,
-            "element_prior": 0.5,
-            "edge_length_scale": 0.1,
-            "exponent": 8.0,
-            "far": far,
-        }
-        return cls(**{**usual, "stopping_probability_bounds": (1e-2, 0.5), **settings}, property=property)
+        """The more accurate form, with a :class:`FarWalk` beside the first; its values suit small organic molecules."""
+        far = FarWalk() if property == "extensive" else FarWalk(weight=1.0)
+        usual = {"stopping_probability": 0.05, "element_prior": 0.5, "edge_length_scale": 0.1, "exponent": 8.0}
+        return cls(**{**usual, "far": far, **settings}, property=property)
 
     def parameters(self) -> tuple[Parameter, ...]:
         """Starting and stopping probability, element prior, edge length scale; then the weight of the far walk, if any."""
