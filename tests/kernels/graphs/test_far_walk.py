@@ -100,8 +100,10 @@ def test_protocol():
     kernel = MolecularKernel.with_far_walk(starting_probability=2.0)
     assert clone(kernel) == kernel
     assert kernel != MolecularKernel.with_far_walk(starting_probability=2.0, far=FarWalk(weight=0.5))
-    assert [item.name for item in kernel.parameters()][-1] == "far_weight"
-    assert kernel.clone_with_theta(kernel.theta + 1.0).far.weight == pytest.approx(kernel.far.weight * np.e)
+    assert kernel.n_dims == 1
+    free = MolecularKernel(far=FAR)
+    assert [item.name for item in free.parameters()][-1] == "far_weight"
+    assert free.clone_with_theta(free.theta + 1.0).far.weight == pytest.approx(0.3 * np.e)
     assert MolecularKernel.with_far_walk("intensive").property == "intensive"
     fixed = MolecularKernel(far=FarWalk(weight_bounds="fixed"))
     assert fixed.n_dims == 4
@@ -136,7 +138,7 @@ def test_a_model_takes_it():
         item.rattle(0.03, rng=rng)
     labels = np.array([-80.0 * len(item) for item in molecules])
     labels[5] += 60.0
-    kernel = MolecularKernel.with_far_walk(tuning_size=30, dtype="float64")
+    kernel = MolecularKernel(0.05, 0.5, 0.1, far=FarWalk(), tuning_size=30, dtype="float64")
     model = LabelNoiseRegressor(kernel=kernel).fit(molecules, labels)
     assert model.kernel_.far is not None
     assert np.argmax(np.abs(model.z_)) == 5
