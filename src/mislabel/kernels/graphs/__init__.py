@@ -1,9 +1,10 @@
 """Graphs and the marginalized graph kernel: molecules, networks, similarities of their attributes, Gram matrices."""
 
+from mislabel.kernels.graphs.far_walk import FarWalk
 from mislabel.kernels.graphs.gram import gram_matrix
 from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.marginalized import MarginalizedGraphKernel
-from mislabel.kernels.graphs.molecular import FarWalk, MolecularKernel, bond_kernel
+from mislabel.kernels.graphs.molecular import MolecularKernel, bond_kernel
 from mislabel.kernels.graphs.pieces import (
     Constant,
     KroneckerDelta,

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from mislabel.errors import InvalidGraphError, InvalidParameterError, UnitsWarning, unknown_name
+from mislabel.kernels.graphs.far_walk import FarWalk, PreparedTwoWalks, TwoGraphs
 from mislabel.kernels.graphs.gram import PreparedKernel
 from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.marginalized import BlockKernel, MarginalizedGraphKernel, WalkKernel
 from mislabel.kernels.graphs.molecules import graph_from_atoms
 from mislabel.kernels.graphs.pieces import Bounds, KroneckerDelta, Parameter, Piece, SquaredExponential, TensorProduct
-from mislabel.kernels.graphs.wrappers import Normalized, Power, PreparedAround, PreparedNormalized, PreparedPower
-from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.kernels.graphs.wrappers import Normalized, Power, PreparedNormalized, PreparedPower
 
 #: Kinds of molecular properties.
 PROPERTIES = ("extensive", "intensive")
@@ -26,57 +25,6 @@ PROPERTIES = ("extensive", "intensive")
 _AMPLITUDE_RANGE = 1e4
 #: Hyperparameters of the first walk.
 _OWN = ("starting_probability", "stopping_probability", "element_prior", "edge_length_scale")
-
-
-@dataclass(frozen=True)
-class FarWalk:
-    """A second walk on molecules, over a wider graph whose atoms are compared by their coordination number too.
-
-    Parameters
-    ----------
-    weight : factor of its similarities before they are added to those of the first walk.
-    stopping_probability, edge_length_scale, zoom : as in :class:`MolecularKernel`, which gives element prior and adjacency.
-    coordination_scale : tolerance of coordination numbers (how many neighbours an atom is bonded to).
-    """
-
-    weight: float = 0.1
-    stopping_probability: float = 0.05
-    edge_length_scale: float = 0.07
-    zoom: float = 0.8
-    coordination_scale: float = 0.5
-    weight_bounds: Bounds = (1e-5, 10.0)
-
-
-@dataclass(frozen=True)
-class TwoGraphs:
-    """One molecule as its two walks see it."""
-
-    near: Graph
-    far: Graph
-
-    def fingerprint(self) -> bytes:
-        """A hash of both graphs."""
-        return hashlib.sha256(self.near.fingerprint() + self.far.fingerprint()).digest()
-
-
-@dataclass(frozen=True, eq=False)
-class _PreparedTwoWalks(PreparedAround):
-    """``near + weight far``, with derivatives by the shared hyperparameters, those of the near walk, and the weight."""
-
-    far: PreparedKernel
-    weight: float
-
-    def values(self, pairs: IntArray) -> FloatArray:
-        """Sums of both walks."""
-        return self.inner.values(pairs) + self.weight * self.far.values(pairs)
-
-    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-        """By starting and stopping probability, element prior, edge length scale and weight."""
-        near, by_near = self.inner.values_and_slopes(pairs)
-        far, by_far = self.far.values_and_slopes(pairs)
-        values, added = near + self.weight * far, self.weight * far
-        by_prior = by_near[:, 2] + self.weight * by_far[:, 2]
-        return values, np.column_stack([2.0 * values, by_near[:, 1], by_prior, by_near[:, 3], added])
 
 
 class MolecularKernel(WalkKernel):
@@ -241,7 +189,7 @@ class MolecularKernel(WalkKernel):
             raise InvalidParameterError(f"the weight of the far walk must be positive, got {far.weight!r}.")
         nodes = TensorProduct(elements, SquaredExponential("coordination", far.coordination_scale))
         other = self._walk(nodes, far.edge_length_scale, far.stopping_probability)
-        return _PreparedTwoWalks(
+        return PreparedTwoWalks(
             near.prepared([item.near for item in left], None if right is None else [item.near for item in right]),
             other.prepared([item.far for item in left], None if right is None else [item.far for item in right]),
             far.weight,
