@@ -1,7 +1,7 @@
 """A second walk that sees farther, beside the usual one: marginal likelihood of 1,000 clean molecules, and error on 1,000 others.
 
     python benchmarks/two_walks.py qm7 > benchmarks/two_walks.txt
-    python benchmarks/two_walks.py qm9 >> benchmarks/two_walks.txt
+    python benchmarks/two_walks.py qm7 --near-stops 0.05 --near-lengths 0.07 --far-zooms 0.8 --far-lengths 0.07 0.1 >> benchmarks/two_walks.txt
 
 The kernel is ``near + weight * far``: the near walk on the usual graph (zoom 0.65), elements alone on its nodes; the far one on a wider graph, whose
 nodes are compared by element and coordination number. Amplitude, weight and uniform noise are those of best likelihood for each pair of settings. 2,000
