@@ -62,7 +62,10 @@ class KernelOnData:
         In double precision where there is a choice: rounding errors spoil the derivatives of likelihoods.
         """
         precise = getattr(self.kernel, "precise", None)
-        return MatrixWithSlopes(self.kernel if precise is None else precise(), self.points)
+        kernel = self.kernel if precise is None else precise()
+        return (
+            MatrixWithSlopes(kernel, self.points) if scale_power(kernel) is None else ScaledMatrix(kernel, self.points)
+        )
 
     def on_all(self, other: KernelOnData) -> KernelOnData:
         """This kernel on the points of ``other``; an expensive one keeps its shape there, and only its amplitude varies."""
@@ -112,6 +115,25 @@ class MatrixWithSlopes(KernelOnData):
     def all_shapes(self) -> list[KernelOnData]:
         """There is only this one."""
         return [self]
+
+
+class ScaledMatrix(MatrixWithSlopes):
+    """An expensive kernel of which only a scale is free: evaluated once, and scaled from then on."""
+
+    def __init__(self, kernel: Kernel, points: Any, first: tuple[float, FloatArray] | None = None) -> None:
+        super().__init__(kernel, points)
+        self._first = (float(self.theta[0]), super(MatrixWithSlopes, self).matrix()) if first is None else first
+
+    def at(self, theta: FloatArray) -> ScaledMatrix:
+        """The same matrix at another scale."""
+        return ScaledMatrix(self.kernel.clone_with_theta(theta), self.points, self._first)
+
+    def matrix(self) -> FloatArray:
+        """The kernel matrix; its derivative is a multiple of it."""
+        power, (log_scale, matrix) = float(scale_power(self.kernel) or 0.0), self._first
+        matrix = np.multiply(matrix, np.exp(power * (self.theta[0] - log_scale)), order="F")
+        self._slopes = power * matrix[:, :, None]
+        return matrix
 
 
 class FrozenShape(KernelOnData):
@@ -187,6 +209,12 @@ def _mapped_rows(points: FloatArray, index: IntArray) -> FloatArray:
         taken[start : start + MAPPED_FROM] = take_mapped(points, index[start : start + MAPPED_FROM])
         let_go(taken)
     return taken
+
+
+def scale_power(kernel: Kernel) -> float | None:
+    """The power of its only free hyperparameter that a kernel is proportional to; None if more is free, or another kind."""
+    power: float | None = getattr(kernel, "scale_power", None)
+    return power
 
 
 def tuning_size(kernel: Kernel) -> int | None:

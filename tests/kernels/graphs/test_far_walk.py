@@ -21,6 +21,7 @@ from mislabel.kernels import (
     gram_matrix,
 )
 from mislabel.kernels.graphs.molecules import graph_from_atoms
+from mislabel.kernels.on_data import KernelOnData, MatrixWithSlopes
 
 EXACT = {"tol": 1e-12, "dtype": "float64"}
 NAMES = ("CH4", "H2O", "NH3", "C6H6", "CH3OH", "C2H6", "CO2", "HCN")
@@ -143,3 +144,20 @@ def test_a_model_takes_it():
     assert model.kernel_.far is not None
     assert np.argmax(np.abs(model.z_)) == 5
     np.testing.assert_allclose(model.predict(molecules[:3]), labels[:3], atol=15.0)
+
+
+@pytest.mark.parametrize("property", ["extensive", "intensive"])
+def test_a_kernel_of_which_only_the_scale_is_free_is_evaluated_once(property, monkeypatch):
+    kernel = MolecularKernel.with_far_walk(property, dtype="float64")
+    assert kernel.scale_power == 2.0
+    assert MolecularKernel(far=FAR).scale_power is None
+    fixed = KernelOnData(kernel, MOLECULES[:5]).for_tuning()
+    moved = fixed.at(kernel.theta + 0.4)
+    slow = MatrixWithSlopes(kernel.precise().clone_with_theta(kernel.theta + 0.4), MOLECULES[:5])
+    monkeypatch.setattr(MolecularKernel, "__call__", None)
+    matrix, weights = moved.matrix(), np.arange(25.0).reshape(5, 5)
+    contracted = moved.contract(weights)
+    monkeypatch.undo()
+    np.testing.assert_allclose(matrix, slow.matrix(), rtol=1e-6)
+    np.testing.assert_allclose(contracted, slow.contract(weights), rtol=1e-6)
+    np.testing.assert_allclose(fixed.matrix(), kernel(MOLECULES[:5]), rtol=1e-6)

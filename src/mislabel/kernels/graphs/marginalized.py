@@ -125,6 +125,11 @@ class WalkKernel(BlockKernel):
     starting_probability: float
     tol: float
 
+    @property
+    def scale_power(self) -> float | None:
+        """Two where the starting probability is all that is free: the matrix keeps its shape; else None."""
+        return 2.0 if [item.name for item in self.parameters() if not item.fixed] == ["starting_probability"] else None
+
     def precise(self) -> WalkKernel:
         """The same kernel in double precision."""
         return clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-8))
