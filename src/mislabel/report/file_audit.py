@@ -36,6 +36,8 @@ MOLECULE_SUFFIXES = tuple(f".{name}" for name in MOLECULE_READERS if name not in
 KERNELS = ("auto", "table", "extensive", "intensive", "bonds")
 #: Properties that go with the number of atoms at least this closely are taken to be extensive.
 EXTENSIVE_FROM = 0.5
+#: Atomic numbers in molecules for which the kernel with a far walk has its values: H, C, N, O, F, S, Cl.
+ORGANIC = frozenset({1, 6, 7, 8, 9, 16, 17})
 _SMILES_NAME = re.compile(r"(?i)smiles")
 _WORST_IN_SUMMARY = 100
 _ROWS_WRITTEN = 100_000
@@ -137,7 +139,9 @@ def _audit_molecule_file(
     if kernel == "auto":
         property, note = _extensive_or_not(molecules, labels)
         notes.append(note)
-    options = {**options, "kernel": MolecularKernel(property=property), "mean": None}
+    organic = all(ORGANIC.issuperset(np.asarray(molecule.numbers).tolist()) for molecule in molecules)
+    chosen = MolecularKernel.with_far_walk(property) if organic else MolecularKernel(property=property)
+    options = {**options, "kernel": chosen, "mean": None}
     audit = audit_molecules(molecules, label, fdr, **options)
     return audit, Source(path.name, fingerprint_of(path)), notes
 
