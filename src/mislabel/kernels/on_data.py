@@ -63,9 +63,8 @@ class KernelOnData:
         """
         precise = getattr(self.kernel, "precise", None)
         kernel = self.kernel if precise is None else precise()
-        return (
-            MatrixWithSlopes(kernel, self.points) if scale_power(kernel) is None else ScaledMatrix(kernel, self.points)
-        )
+        only_scale = getattr(kernel, "scale_power", None) is not None
+        return ScaledMatrix(kernel, self.points) if only_scale else MatrixWithSlopes(kernel, self.points)
 
     def on_all(self, other: KernelOnData) -> KernelOnData:
         """This kernel on the points of ``other``; an expensive one keeps its shape there, and only its amplitude varies."""
@@ -130,7 +129,7 @@ class ScaledMatrix(MatrixWithSlopes):
 
     def matrix(self) -> FloatArray:
         """The kernel matrix; its derivative is a multiple of it."""
-        power, (log_scale, matrix) = float(scale_power(self.kernel) or 0.0), self._first
+        power, (log_scale, matrix) = self.kernel.scale_power, self._first
         matrix = np.multiply(matrix, np.exp(power * (self.theta[0] - log_scale)), order="F")
         self._slopes = power * matrix[:, :, None]
         return matrix
@@ -209,12 +208,6 @@ def _mapped_rows(points: FloatArray, index: IntArray) -> FloatArray:
         taken[start : start + MAPPED_FROM] = take_mapped(points, index[start : start + MAPPED_FROM])
         let_go(taken)
     return taken
-
-
-def scale_power(kernel: Kernel) -> float | None:
-    """The power of its only free hyperparameter that a kernel is proportional to; None if more is free, or another kind."""
-    power: float | None = getattr(kernel, "scale_power", None)
-    return power
 
 
 def tuning_size(kernel: Kernel) -> int | None:

@@ -30,8 +30,8 @@ Setting = tuple[float, ...]
 KERNELS: dict[str, Setting] = {"qm7": (0.05, 0.5, 0.07, 0.1), "qm9": (0.05, 0.5, 0.1)}
 #: The graph kernels that noisy labels choose from.
 CANDIDATES: dict[str, tuple[Setting, ...]] = {
-    "qm7": tuple((0.05, prior, length, 0.1) for prior in (0.5, 0.7) for length in (0.07, 0.1, 0.14)),
-    "qm9": tuple((0.05, prior, length) for prior in (0.5, 0.7) for length in (0.07, 0.1, 0.14)),
+    name: tuple((stop, prior, length, *far) for prior in (0.5, 0.7) for length in (0.07, 0.1, 0.14))
+    for name, (stop, _, _, *far) in KERNELS.items()
 }
 #: Data sets of the table: collection and property.
 SETS = {
@@ -44,8 +44,8 @@ SETS = {
 
 def kernel_of(collection: str, setting: Setting | None = None) -> MolecularKernel:
     """The graph kernel of a collection; in double precision, because clean energies need a very small nugget."""
-    walk, far = (setting or KERNELS[collection])[:3], (setting or KERNELS[collection])[3:]
-    return MolecularKernel(*walk, dtype="float64", far=FarWalk(weight=far[0]) if far else None)
+    stop, prior, length, *far = setting or KERNELS[collection]
+    return MolecularKernel(stop, prior, length, dtype="float64", far=FarWalk(weight=far[0]) if far else None)
 
 
 @dataclass(eq=False)
