@@ -91,6 +91,7 @@ def _half_wrong(rng, size=1000):
     return matrix + 1000.0, corrupt_labels(labels, 0.5, 0.5, random_state=0)
 
 
+@pytest.mark.filterwarnings("ignore::mislabel.errors.BaseNoiseWarning")  # half is the border of a majority
 def test_base_noise_does_not_swallow_half_of_the_labels():
     # A part of these labels is explained best by one large noise; all of them are not.
     matrix, noisy = _half_wrong(np.random.default_rng(0))

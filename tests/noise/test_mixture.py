@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.stats import norm
 
 from mislabel.linalg import DenseSignal
+from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import LowRankSignal
-from mislabel.noise import mixture
-from mislabel.noise.mixture import LabelKinds, fit_mixture, kinds_of, kinds_of_some
+from mislabel.noise import mixture, mixture_start
+from mislabel.noise.mixture import LabelKinds, fit_mixture
+from mislabel.noise.mixture_start import fit_by_halves, kinds_of, kinds_of_some, with_noise
 from tests import naive
 
 
@@ -20,7 +24,9 @@ def held(monkeypatch):
 
 def fitted(signal, labels, kinds, **options):
     chosen = {"least_base": 1e-9, "learn_amplitude": False, "max_iter": 80, **options}
-    return fit_mixture(signal, labels, np.zeros(labels.size), kinds, np.full(labels.size, kinds.spread), **chosen)
+    fixed = np.zeros(labels.size)
+    sites = with_noise(labels, fixed, kinds, np.full(labels.size, kinds.spread))
+    return fit_mixture(signal, labels, fixed, kinds, sites, **chosen)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -83,8 +89,8 @@ def test_shared_numbers_are_found(rate):
     labels[wrong] += np.sqrt(spread) * rng.standard_normal(wrong.sum())
     signal, fixed = DenseSignal(matrix), np.full(size, 1e-8)
     start = kinds_of_some(signal, labels, fixed, float(np.var(labels)), np.arange(size), learn_amplitude=True)
-    noise = np.full(size, start.fraction * start.spread)
-    fit = fit_mixture(signal, labels, fixed, start, noise, least_base=1e-9, learn_amplitude=True, tol=1e-6)
+    sites = with_noise(labels, fixed, start)
+    fit = fit_mixture(signal, labels, fixed, start, sites, least_base=1e-9, learn_amplitude=True, tol=1e-6)
     assert fit.converged
     assert fit.residual <= 1e-4
     assert fit.kinds.fraction == pytest.approx(rate, abs=0.06)
@@ -122,9 +128,59 @@ def test_first_guess_from_noise_variances():
     assert none.spread == np.var(np.arange(4.0))
 
 
+def test_kinds_given_predictions_are_the_likeliest(rng, monkeypatch):
+    monkeypatch.setattr(mixture, "MOST_STEPS", 5000)
+    monkeypatch.setattr(mixture, "STAYS", 1e-9)
+    matrix, labels, _, _ = naive.random_problem(rng, 150, rate=0.3, level=2.0)
+    kinds = LabelKinds(0.1, 0.02, 1.0, amplitude=1.5)
+    cavity = fitted(DenseSignal(matrix), labels, kinds, max_iter=1).cavity
+    found = mixture._likeliest_kinds(kinds, cavity)
+
+    def surprise(logs):
+        fraction, base, spread = 1.0 / (1.0 + np.exp(-logs[0])), *np.exp(logs[1:])
+        density = (1.0 - fraction) * norm.pdf(cavity.error, scale=np.sqrt(cavity.signal_variance + base))
+        density += fraction * norm.pdf(cavity.error, scale=np.sqrt(cavity.signal_variance + base + spread))
+        return -np.log(density).sum()
+
+    def logs_of(kinds):
+        return [np.log(kinds.fraction / (1.0 - kinds.fraction)), np.log(kinds.base), np.log(kinds.spread)]
+
+    best = minimize(
+        surprise, logs_of(kinds), method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-10, "maxiter": 4000}
+    )
+    assert surprise(logs_of(kinds)) > best.fun + 1.0
+    assert surprise(logs_of(found)) == pytest.approx(best.fun, abs=1e-4)
+    assert found.amplitude == 1.5
+
+
+def test_coordinates_of_shared_numbers():
+    kinds = LabelKinds(0.2, 0.01, 3.0, 0.5)
+    moved = kinds.moved(np.log([2.0, 3.0, 4.0, 5.0]))
+    assert (moved.base, moved.amplitude, moved.spread) == pytest.approx((0.02, 1.5, 15.0))
+    assert moved.fraction == pytest.approx(0.5)
+
+
+def test_two_halves_lead_to_the_same_fit_with_fewer_factorisations(rng, monkeypatch):
+    monkeypatch.setattr(mixture_start, "ENOUGH", 100)
+    size = 600
+    matrix, labels, _, _ = naive.random_problem(rng, size, rate=0.3, level=2.0)
+    fixed, kinds = np.full(size, 1e-8), LabelKinds(0.5, 0.1, 1.0)
+    options = {"least_base": 1e-9, "learn_amplitude": True, "tol": 1e-6}
+    sites = with_noise(labels, fixed, kinds)
+    direct = fit_mixture(DenseSignal(matrix), labels, fixed, kinds, sites, **options)
+    signal = DenseSignal(matrix, CostMeter(size))
+    halves = fit_by_halves(signal, labels, fixed, kinds, sites, np.random.RandomState(0), **options)
+    assert halves.objective == pytest.approx(direct.objective, abs=3.0)
+    np.testing.assert_allclose(halves.kinds.coordinates(), direct.kinds.coordinates(), atol=0.3)
+    assert np.mean(np.abs(halves.cavity.wrong - direct.cavity.wrong)) < 0.02
+    assert len(halves.objective_path) < len(direct.objective_path)
+    # The halves, and theirs in turn, count as well: an eighth each, and a 64th.
+    assert signal.meter.n_factorizations > len(halves.objective_path)
+
+
 def test_an_objective_that_swings_without_falling_has_settled():
     falling = [100.0, 60.0, 40.0, 30.0, 22.0, 15.0, 9.0, 5.0]
     swinging = [4.0, 6.0] * 5
-    assert not mixture._has_settled(falling + swinging[:3], 100)
-    assert not mixture._has_settled([1000.0 - 5.0 * k for k in range(30)], 100)
-    assert mixture._has_settled(falling + swinging, 100)
+    assert not mixture._has_settled(falling + swinging[:3], 1.0)
+    assert not mixture._has_settled([1000.0 - 5.0 * k for k in range(30)], 1.0)
+    assert mixture._has_settled(falling + swinging, 1.0)

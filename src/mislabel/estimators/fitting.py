@@ -17,16 +17,8 @@ from mislabel.linalg.jitter import stabilizing_jitter
 from mislabel.noise.base_noise import MAJORITY, Status, find_base_noise, judge, robust_variance
 from mislabel.noise.hyperparameters import STRATEGIES, Tuned, TuningTask, tune
 from mislabel.noise.leave_one_out import LeaveOneOutEvidence, leave_one_out_evidence
-from mislabel.noise.mixture import (
-    ENOUGH,
-    LEAST_BASE,
-    MAX_ITER,
-    LabelKinds,
-    MixtureFit,
-    fit_mixture,
-    kinds_of,
-    kinds_of_some,
-)
+from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit
+from mislabel.noise.mixture_start import ENOUGH, fit_by_halves, kinds_of, kinds_of_some, with_noise
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.solvers import DEFAULT_MAX_ITER, DEFAULT_MAX_ITER_OTHERS, SOLVERS, UNIFORM_SOLVERS, uniform_start
@@ -162,7 +154,7 @@ class Fitted:
             z=cavity.error / np.sqrt(cavity.variance),
             label_noise=fit.label_noise,
         )
-        believed = fit.site_labels, fit.weights, fit.covariance
+        believed = fit.sites.labels, fit.weights, fit.covariance
         ending = Ending.of_average(fit)
         return cls(kernel, evidence, fit.noise_variance, *believed, ending=ending, kinds=fit.kinds, **rest)
 
@@ -214,7 +206,7 @@ class _ExactFit:
 
     def average(self) -> Fitted:
         """Average over right and wrong labels."""
-        kernel, start, noise = self.kernel, None, np.zeros(0)
+        kernel, start, noise = self.kernel, None, None
         if self.options.tunes and not kernel.is_scaled_matrix:
             found = self._tuned(None, shape_only=True)
             kernel = found.kernel
@@ -228,7 +220,6 @@ class _ExactFit:
                 index = np.sort(self.random_state.choice(index.size, ENOUGH, replace=False))
             known, learn_amplitude = self.known_noise, self.options.tunes
             start = kinds_of_some(signal, self.labels, known, self.variance, index, learn_amplitude=learn_amplitude)
-            noise = np.full(self.labels.size, start.fraction * start.spread)
         fit = self._averaged(signal, start, noise)
         status = self._judged(fit)
         if status == "absorbed":
@@ -249,13 +240,14 @@ class _ExactFit:
             cost=self.meter.units,
         )
 
-    def _averaged(self, signal: DenseSignal, start: LabelKinds, noise: FloatArray) -> MixtureFit:
-        return fit_mixture(
+    def _averaged(self, signal: DenseSignal, start: LabelKinds, noise: FloatArray | None) -> MixtureFit:
+        return fit_by_halves(
             signal,
             self.labels,
             self.known_noise,
             start,
-            noise,
+            with_noise(self.labels, self.known_noise, start, noise),
+            self.random_state,
             least_base=LEAST_BASE * self.variance,
             learn_amplitude=self.options.tunes,
             tol=self.options.tol,

@@ -27,7 +27,8 @@ from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
 from mislabel.noise.base_noise import MAJORITY, Status, robust_variance
 from mislabel.noise.hyperparameters import START_BASE
 from mislabel.noise.leave_one_out import trusted_variance
-from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit, fit_mixture, kinds_of
+from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit, fit_mixture
+from mislabel.noise.mixture_start import kinds_of, with_noise
 from mislabel.noise.objective import NoiseProblem, NoiseState, amplitude_ratio
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups
@@ -264,7 +265,7 @@ class _LowRankFit:
             labels,
             known,
             start,
-            np.full(labels.size, start.fraction * start.spread),
+            with_noise(labels, known, start),
             least_base=LEAST_BASE * (robust_variance(self.labels) or 1.0),
             learn_amplitude=self.options.tunes,
             tol=tol,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mislabel.errors import KernelMatrixError
-from mislabel.linalg.contract import Covariance, FloatArray, IntArray, SignalCovariance
+from mislabel.linalg.contract import Covariance, FloatArray, SignalCovariance
 from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import stabilizing_jitter
 from mislabel.noise.objective import amplitude_ratio
@@ -29,7 +29,7 @@ FIRST_SHARE, LEAST_SHARE = 0.7, 0.05
 SHORTER, LONGER = 0.5, 1.1
 #: Relative moves below this are rounding.
 ROUNDING = 1e-6
-#: Iterations before the shared numbers are learned: the effective labels come first.
+#: Iterations, at most, before the shared numbers are learned: the effective labels come first.
 SETTLING = 3
 #: The share of wrong labels is kept below this.
 MOST_WRONG = 0.95
@@ -37,25 +37,21 @@ MOST_WRONG = 0.95
 LEAST_SPREAD = 2.0
 #: A shared number changes by at most this factor in one iteration.
 LARGEST_RATIO = 4.0
-#: Expectation-maximisation creeps where the data say little: its steps are lengthened by what the last one left, at most so far.
-LONGEST_STEP = 8.0
+#: Steps of expectation-maximisation between two factorisations, and the relative change at which they end sooner.
+MOST_STEPS = 30
+STAYS = 1e-3
+#: The shared numbers creep where the data say little: steps are lengthened by what the last one left, at most so far.
+LONGEST_STEP = 4.0
 #: The fit ends when the objective, minus twice a log likelihood, has twice in a row changed by less than this ...
-SETTLED = 0.5
+SETTLED = 1.0
 #: ... or than this per label, or when it has not fallen by as much in so many iterations: a few labels may swing for ever.
-SETTLED_PER_LABEL = 1e-4
+SETTLED_PER_LABEL = 2e-4
 STALLED = 8
 #: Then the shared numbers stay, and the effective labels may settle further, in at most so many iterations.
 POLISHING = 10
 MAX_ITER = 100
-#: Where nothing is known: share of wrong labels, and base noise relative to the labels' variance, high and low.
-FIRST_FRACTION = 0.3
-FIRST_BASES = (1e-2, 1e-5)
 #: The base noise is kept above this part of the labels' variance.
 LEAST_BASE = 1e-8
-#: How far above what some labels say the base noise of all labels begins.
-FROM_ABOVE = 30.0
-#: How many labels tell the shared numbers well enough to start from.
-ENOUGH = 1000
 
 
 @dataclass(frozen=True)
@@ -72,6 +68,23 @@ class LabelKinds:
     base: float
     spread: float
     amplitude: float = 1.0
+
+    def coordinates(self) -> FloatArray:
+        """Logarithms of base, amplitude, odds of a wrong label, and spread: any four numbers are allowed."""
+        return np.log([self.base, self.amplitude, self.fraction / (1.0 - self.fraction), self.spread])
+
+    def moved(self, steps: FloatArray) -> LabelKinds:
+        """Somewhere else in those coordinates."""
+        base, amplitude, odds, spread = (float(number) for number in np.exp(self.coordinates() + steps))
+        return LabelKinds(odds / (1.0 + odds), base, spread, amplitude)
+
+
+@dataclass(frozen=True, eq=False)
+class EffectiveLabels:
+    """What stands for the labels: others, each with a noise variance."""
+
+    labels: FloatArray
+    noise: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,16 +109,15 @@ class Cavity:
 class MixtureFit:
     """The Gaussian process given all labels, whichever of them are wrong.
 
-    site_labels, site_noise : effective labels and their noise variances; ``covariance`` is ``amplitude K + diag(site_noise)``
-        and ``weights`` are its solution for the effective labels.
+    sites : effective labels with their noise variances; ``covariance`` is ``amplitude K + diag(noise)`` of these, and
+        ``weights`` are its solution for them.
     objective : minus twice the logarithm of the evidence, less ``n log 2 pi``; comparable with the paper's objective.
     residual : by how much the objective changed in the last iteration, per label.
     """
 
     kinds: LabelKinds
     cavity: Cavity
-    site_labels: FloatArray
-    site_noise: FloatArray
+    sites: EffectiveLabels
     weights: FloatArray
     covariance: Covariance
     objective: float
@@ -126,76 +138,35 @@ class MixtureFit:
         return self.cavity.wrong * share * self.cavity.error
 
 
-def kinds_of(noise: FloatArray, base: float, labels: FloatArray) -> LabelKinds:
-    """A first guess from noise variances, one for each label, many of them zero."""
-    noisy = noise > 0.0
-    spread = float(noise[noisy].mean()) if noisy.any() else float(np.var(labels)) or 1.0
-    return LabelKinds(_fraction(noisy), base, max(spread, LEAST_SPREAD * base))
-
-
-def kinds_of_some(
-    signal: SignalCovariance,
-    labels: FloatArray,
-    fixed_noise: FloatArray,
-    variance: float,
-    index: IntArray,
-    *,
-    learn_amplitude: bool,
-) -> LabelKinds:
-    """The shared numbers from some of the labels, without any guess: the better of a high and a low start of the base noise.
-
-    From above the base noise comes down to the truth unless most labels are wrong and pass for noise that all share. The base
-    noise returned is higher than the one found, because it is a start for all labels: at a low base noise, a wrong label that
-    is believed early makes its right neighbours look wrong, and they stay so.
-
-    variance : that of the labels, roughly.
-    """
-    some = DenseSignal(signal.submatrix(index))
-    least = LEAST_BASE * variance
-    fits = []
-    for start in FIRST_BASES:
-        kinds = LabelKinds(FIRST_FRACTION, start * variance, max(float(np.var(labels[index])), variance))
-        fits.append(
-            fit_mixture(
-                some,
-                labels[index],
-                fixed_noise[index],
-                kinds,
-                np.full(index.size, kinds.spread),
-                least_base=least,
-                learn_amplitude=learn_amplitude,
-            )
-        )
-    found = min(fits, key=lambda fit: fit.objective).kinds
-    return replace(found, base=FROM_ABOVE * found.base)
-
-
 def fit_mixture(
     signal: SignalCovariance,
     labels: FloatArray,
     fixed_noise: FloatArray,
     start: LabelKinds,
-    noise: FloatArray,
+    sites: EffectiveLabels,
     *,
     least_base: float,
     learn_amplitude: bool,
     tol: float = np.inf,
     max_iter: int = MAX_ITER,
+    settling: int | None = None,
     monitor: Callable[[int, float], None] | None = None,
 ) -> MixtureFit:
-    """Iterate from ``noise``, one variance for every label beyond base and fixed noise, until predictions stay put.
+    """Iterate from the effective labels ``sites`` until predictions stay put.
 
     fixed_noise : variances that every label has anyway (known measurement errors, jitter).
     least_base : the base noise stays above this.
     tol : change of the objective per label below which nothing more is done once the shared numbers stay put.
+    settling : iterations, at most, before the shared numbers are learned; SETTLING unless the effective labels are good ones.
     """
     kinds = start
     search = _SharedNumbers(least_base, learn_amplitude)
-    sites = _Sites(labels, fixed_noise + kinds.base + noise)
+    moving = _MovingSites(sites)
     path: list[float] = []
-    settled: int | None = None
+    limit = max(SETTLED, SETTLED_PER_LABEL * labels.size)
+    learns_from, settled = SETTLING if settling is None else settling, None
     for iteration in range(max_iter):
-        site_labels, site_noise = sites.labels, sites.noise
+        site_labels, site_noise = moving.labels, moving.noise
         try:
             covariance = signal.scaled(kinds.amplitude).with_noise(site_noise, site_labels)
         except KernelMatrixError:
@@ -203,7 +174,7 @@ def fit_mixture(
             if not isinstance(signal, DenseSignal):
                 raise
             kinds = search.lift(kinds, stabilizing_jitter(signal.scaled(kinds.amplitude), site_noise))
-            sites.noise = site_noise = np.maximum(site_noise, fixed_noise + kinds.base)
+            moving.noise = site_noise = np.maximum(site_noise, fixed_noise + kinds.base)
             covariance = signal.scaled(kinds.amplitude).with_noise(site_noise, site_labels)
         weights, precision = covariance.solve(site_labels), covariance.inverse_diagonal()
         cavity = _cavity(labels, site_labels, site_noise, weights, precision, fixed_noise + kinds.base, kinds)
@@ -211,19 +182,20 @@ def fit_mixture(
         residual = abs(path[-1] - path[-2]) / labels.size if iteration else np.inf
         if monitor is not None:
             monitor(iteration, residual)
-        if settled is None and iteration > SETTLING and _has_settled(path, labels.size):
+        if iteration < learns_from and residual * labels.size < limit:
+            learns_from = iteration
+        if settled is None and iteration > learns_from + 1 and _has_settled(path[learns_from:], limit):
             settled = iteration
         polished = settled is not None and (residual <= tol or iteration >= settled + POLISHING)
         if polished or iteration == max_iter - 1:
             break
-        sites.update(labels, fixed_noise + kinds.base, cavity, kinds)
-        if iteration >= SETTLING and settled is None:
+        moving.update(labels, fixed_noise + kinds.base, cavity, kinds)
+        if iteration >= learns_from and settled is None:
             kinds = search.step(kinds, cavity, weights, precision, site_labels, site_noise)
     return MixtureFit(
         kinds=kinds,
         cavity=cavity,
-        site_labels=site_labels,
-        site_noise=site_noise,
+        sites=EffectiveLabels(site_labels, site_noise),
         weights=weights,
         covariance=covariance,
         objective=path[-1],
@@ -233,10 +205,9 @@ def fit_mixture(
     )
 
 
-def _has_settled(path: list[float], size: int) -> bool:
-    limit = max(SETTLED, SETTLED_PER_LABEL * size)
+def _has_settled(path: list[float], limit: float) -> bool:
     still = len(path) > 2 and all(abs(path[-k] - path[-k - 1]) < limit for k in (1, 2))
-    return still or (len(path) > STALLED + SETTLING and min(path[-STALLED:]) > min(path[:-STALLED]) - limit)
+    return still or (len(path) > STALLED and min(path[-STALLED:]) > min(path[:-STALLED]) - limit)
 
 
 def _cavity(
@@ -253,11 +224,16 @@ def _cavity(
     total = 1.0 / precision
     signal_variance = np.maximum(total - site_noise, np.finfo(float).eps * total)
     clean = signal_variance + clean_noise
+    return Cavity(error, signal_variance, clean, *_mixture(clean, error, kinds))
+
+
+def _mixture(clean: FloatArray, error: FloatArray, kinds: LabelKinds) -> tuple[FloatArray, FloatArray]:
+    """Probability that a label is wrong, and the logarithm of its density (up to ``log 2 pi / 2``)."""
     wide = clean + kinds.spread
     log_clean = np.log1p(-kinds.fraction) - 0.5 * (np.log(clean) + error**2 / clean)
     log_wrong = np.log(kinds.fraction) - 0.5 * (np.log(wide) + error**2 / wide)
     both = np.logaddexp(log_clean, log_wrong)
-    return Cavity(error, signal_variance, clean, np.exp(log_wrong - both), both)
+    return np.exp(log_wrong - both), both
 
 
 def _objective(
@@ -274,13 +250,13 @@ def _objective(
     return effective - float(np.sum(2.0 * cavity.log_density - own))
 
 
-class _Sites:
+class _MovingSites:
     """Effective labels with their noise variances, and how far each goes in one iteration."""
 
-    def __init__(self, labels: FloatArray, noise: FloatArray) -> None:
-        self.labels, self.noise = labels, noise
-        self._share = np.full(labels.size, FIRST_SHARE)
-        self._last = np.zeros(labels.size)
+    def __init__(self, start: EffectiveLabels) -> None:
+        self.labels, self.noise = start.labels, start.noise
+        self._share = np.full(start.labels.size, FIRST_SHARE)
+        self._last = np.zeros(start.labels.size)
 
     def update(self, labels: FloatArray, clean_noise: FloatArray, cavity: Cavity, kinds: LabelKinds) -> None:
         """Towards effective labels that leave the signal with the mean and variance that the mixture leaves it with.
@@ -315,8 +291,8 @@ class _SharedNumbers:
 
     def __init__(self, least_base: float, learn_amplitude: bool) -> None:
         self._least_base, self._learn_amplitude = least_base, learn_amplitude
-        self._last = np.zeros(2)
-        self._length = np.ones(2)
+        self._last = np.zeros(4)
+        self._length = np.ones(4)
 
     def step(
         self,
@@ -328,24 +304,20 @@ class _SharedNumbers:
         site_noise: FloatArray,
     ) -> LabelKinds:
         """The numbers of highest likelihood, given what is known of every label."""
-        right, wrong = 1.0 - cavity.wrong, cavity.wrong
-        base = _expected_square(kinds.base, cavity.variance, cavity.error)
-        spread = _expected_square(kinds.spread, cavity.variance + kinds.spread, cavity.error)
-        # Wrong labels have clean noise as well.
-        wide_base = _expected_square(kinds.base, cavity.variance + kinds.spread, cavity.error)
-        base_ratio = float((right @ base + wrong @ wide_base) / (cavity.wrong.size * kinds.base))
-        new_spread = max(float(wrong @ spread / wrong.sum()), LEAST_SPREAD * float(np.median(cavity.variance)))
-        growth = amplitude_ratio(site_labels, site_noise, weights, precision) if self._learn_amplitude else 1.0
-        steps = np.log([base_ratio, growth])
+        found = _likeliest_kinds(kinds, cavity)
+        if self._learn_amplitude:
+            growth = amplitude_ratio(site_labels, site_noise, weights, precision)
+            found = replace(found, amplitude=kinds.amplitude * growth)
+        steps = found.coordinates() - kinds.coordinates()
         self._lengthen(steps)
         limit = np.log(LARGEST_RATIO)
-        ratios = np.exp(np.clip(self._length * steps, -limit, limit))
+        moved = kinds.moved(np.clip(self._length * steps, -limit, limit))
+        size = cavity.wrong.size
         return replace(
-            kinds,
-            fraction=_fraction(wrong),
-            base=max(kinds.base * float(ratios[0]), self._least_base),
-            spread=new_spread,
-            amplitude=kinds.amplitude * float(ratios[1]),
+            moved,
+            fraction=_kept(moved.fraction, size),
+            base=max(moved.base, self._least_base),
+            spread=max(moved.spread, _least_spread(cavity)),
         )
 
     def lift(self, kinds: LabelKinds, jitter: float) -> LabelKinds:
@@ -355,16 +327,50 @@ class _SharedNumbers:
 
     def _lengthen(self, steps: FloatArray) -> None:
         """Secant rule: a step that left most of the way to go was too short."""
-        left = np.divide(steps, self._last, out=np.zeros(2), where=self._last != 0.0)
+        left = np.divide(steps, self._last, out=np.zeros(4), where=self._last != 0.0)
         creeping = left > 0.0
         longer = np.where(left < 1.0, self._length / np.maximum(1.0 - left, 1e-3), 2.0 * self._length)
         self._length = np.where(creeping, np.clip(longer, 1.0, LONGEST_STEP), 1.0)
         self._last = steps
 
 
-def _fraction(wrong: NDArray[np.float64] | NDArray[np.bool_]) -> float:
+def _likeliest_kinds(kinds: LabelKinds, cavity: Cavity) -> LabelKinds:
+    """Share of wrong labels, base noise and spread of highest likelihood, all labels' predictions being as they are.
+
+    By expectation-maximisation, which costs nothing beside a factorisation: one step of it for each would creep.
+    """
+    others = cavity.variance - kinds.base
+    least_spread = _least_spread(cavity)
+    for _ in range(MOST_STEPS):
+        last, clean = kinds, others + kinds.base
+        wide = clean + kinds.spread
+        wrong, _ = _mixture(clean, cavity.error, kinds)
+        # Wrong labels have clean noise as well.
+        clean_square = _expected_square(kinds.base, clean, cavity.error)
+        wide_square = _expected_square(kinds.base, wide, cavity.error)
+        spread = wrong @ _expected_square(kinds.spread, wide, cavity.error) / wrong.sum()
+        kinds = replace(
+            kinds,
+            fraction=share_of(wrong),
+            base=float(np.mean((1.0 - wrong) * clean_square + wrong * wide_square)),
+            spread=max(float(spread), least_spread),
+        )
+        if abs(np.log(kinds.base / last.base)) + abs(np.log(kinds.fraction / last.fraction)) < STAYS:
+            break
+    return kinds
+
+
+def _least_spread(cavity: Cavity) -> float:
+    return LEAST_SPREAD * float(np.median(cavity.variance))
+
+
+def share_of(wrong: NDArray[np.float64] | NDArray[np.bool_]) -> float:
     """Share of wrong labels, kept from none and from all."""
-    return float(np.clip(wrong.mean(), 0.5 / (wrong.size + 1.0), MOST_WRONG))
+    return _kept(float(wrong.mean()), wrong.size)
+
+
+def _kept(fraction: float, size: int) -> float:
+    return float(np.clip(fraction, 0.5 / (size + 1.0), MOST_WRONG))
 
 
 def _expected_square(part: float, total: FloatArray, error: FloatArray) -> FloatArray:
