@@ -18,6 +18,7 @@ from mislabel.decisions import Calibration, Evidence, audit_table, calibrate
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.cross_fit import cross_fitted_mean
 from mislabel.estimators.fitting import FitOptions, fit_noise_model
+from mislabel.estimators.label_units import LabelEvidence, center_of, robust_scale
 from mislabel.estimators.low_rank_fit import START_ROWS, RankPlan, fit_low_rank, plan_on_workers, plan_rank
 from mislabel.estimators.means import (
     AUTO,
@@ -46,7 +47,6 @@ from mislabel.noise.penalty import Penalty
 from mislabel.progress import ProgressReporter
 from mislabel.spreading import evenly_spread
 
-_MAD_TO_STD = 1.4826
 _PREDICT_BLOCK = 1024
 
 
@@ -227,7 +227,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                     mean, fit_points, target, random_state, self.n_jobs, in_stretches=in_stretches
                 )
                 target = target - out_of_fold
-            center = self._center_of(target, kernel)
+            center = center_of(target, self.center, kernel)
             scale = self._scale_of(target - center)
             scaled = (target - center) / scale
             if hasattr(kernel, "starting_from") and self.tune != "none":
@@ -438,74 +438,35 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             inference=self.inference,
         )
 
-    def _center_of(self, target: np.ndarray, kernel: Any) -> float:
-        if self.center == "median":
-            # Labels that are proportional to the size of a molecule must stay so.
-            return float(np.median(target)) if getattr(kernel, "centers_labels", True) else 0.0
-        if self.center == "none":
-            return 0.0
-        if isinstance(self.center, str) or not np.isfinite(self.center):
-            raise InvalidParameterError(f"center must be 'median', 'none' or a number, got {self.center!r}.")
-        return float(self.center)
-
     def _scale_of(self, centred: np.ndarray) -> float:
         """Robust scale of the labels; one where the kernel is used as it is, in label units."""
-        if self.tune == "none" and self.kernel is not None:
-            return 1.0
-        deviation = centred - np.median(centred)
-        for scale in (_MAD_TO_STD * np.median(np.abs(deviation)), np.std(deviation), np.max(np.abs(centred))):
-            if scale > 1e-12 * np.max(np.abs(centred), initial=0.0):
-                return float(scale)
-        return 1.0
+        return 1.0 if self.tune == "none" and self.kernel is not None else robust_scale(centred)
 
     def _label_units(self, signal: np.ndarray, points: Any) -> np.ndarray:
         mean = self.center_ + self.scale_ * signal
         return mean if self.mean_model_ is None else mean + self.mean_model_.predict(points)
 
     def _store_evidence(self, fitted: Any, points: Any, present: np.ndarray, labels: np.ndarray) -> None:
-        loo, scale = fitted.evidence, self.scale_
         if self._predictor.order is not None:
             # A low-rank fit keeps similar points together; evidence is told in the order of y.
             present = present[self._predictor.order]
 
-        def spread(values: np.ndarray, missing: np.ndarray | float) -> np.ndarray:
-            full = np.empty(labels.size)
-            full[absent] = missing
-            full[present] = values
-            return full
-
-        absent = np.setdiff1d(np.arange(labels.size), present)
-        filled, filled_variance = np.zeros(0), np.zeros(0)
-        if absent.size:
+        def predict_at(absent: np.ndarray) -> Any:
             if isinstance(self.kernel_, PrecomputedKernel):
-                new_points = points[np.ix_(absent, present)]
                 prior = points.diagonal()[absent]
-            else:
-                new_points = take_points(points, absent)
-                prior = None
-            filled, filled_std = self.predict(new_points, return_std=True, prior_variance=prior)
-            filled_variance = filled_std**2 + fitted.base * scale**2
-        self.base_noise_variance_ = fitted.base * scale**2
-        self.jitter_ = fitted.jitter * scale**2
+                return self.predict(points[np.ix_(absent, present)], return_std=True, prior_variance=prior)
+            return self.predict(take_points(points, absent), return_std=True)
+
+        found = LabelEvidence.of(fitted, labels, present, self.scale_, predict_at)
+        self.base_noise_variance_ = fitted.base * self.scale_**2
+        self.jitter_ = fitted.jitter * self.scale_**2
         self.base_noise_status_ = fitted.status
-        self.noise_variance_ = spread(fitted.noise * scale**2, 0.0)
-        self.loo_error_ = spread(loo.error * scale, np.nan)
-        self.loo_variance_ = spread(loo.variance * scale**2, filled_variance)
-        self.z_ = spread(loo.z, np.nan)
-        self.label_noise_ = spread(loo.label_noise * scale, np.nan)
-        self.loo_mean_ = np.where(np.isnan(labels), spread(np.zeros(present.size), filled), labels - self.loo_error_)
-        self.corrected_labels_ = np.where(np.isnan(labels), self.loo_mean_, labels - self.label_noise_)
+        self.noise_variance_ = found.noise_variance
+        self.loo_mean_, self.loo_variance_ = found.loo_mean, found.loo_variance
+        self.loo_error_, self.z_ = found.loo_error, found.z
+        self.label_noise_, self.corrected_labels_ = found.label_noise, found.corrected
         self._calibration: Calibration | None = None
-        self._evidence = Evidence(
-            rows=self.rows_,
-            label=labels,
-            expected=self.loo_mean_,
-            variance=self.loo_variance_,
-            error=self.loo_error_,
-            z=self.z_,
-            noise_variance=self.noise_variance_,
-            corrected=self.corrected_labels_,
-        )
+        self._evidence = found.for_decisions(self.rows_, labels)
 
     def _store_solver(self, fitted: Any, scale: float) -> None:
         ending = fitted.ending

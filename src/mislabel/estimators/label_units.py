@@ -1,0 +1,100 @@
+"""Between the user's labels and those of the fit, which are centred, scaled and complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mislabel.decisions import Evidence
+from mislabel.errors import InvalidParameterError
+from mislabel.estimators.fitting import Fitted
+from mislabel.linalg.contract import FloatArray, IntArray
+
+_MAD_TO_STD = 1.4826
+
+#: Predicts the points at these positions, with standard deviations.
+PredictAt = Callable[[IntArray], tuple[FloatArray, FloatArray]]
+
+
+def center_of(labels: FloatArray, center: float | str, kernel: Any) -> float:
+    """What is subtracted from the labels."""
+    if center == "median":
+        # Labels that are proportional to the size of a molecule must stay so.
+        return float(np.median(labels)) if getattr(kernel, "centers_labels", True) else 0.0
+    if center == "none":
+        return 0.0
+    if isinstance(center, str) or not np.isfinite(center):
+        raise InvalidParameterError(f"center must be 'median', 'none' or a number, got {center!r}.")
+    return float(center)
+
+
+def robust_scale(centred: FloatArray) -> float:
+    """What centred labels are divided by: their spread, however many of them are wrong or equal."""
+    deviation = centred - np.median(centred)
+    for scale in (_MAD_TO_STD * np.median(np.abs(deviation)), np.std(deviation), np.max(np.abs(centred))):
+        if scale > 1e-12 * np.max(np.abs(centred), initial=0.0):
+            return float(scale)
+    return 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class LabelEvidence:
+    """What a fit says about every label, in label units and in the order of the labels; NaN where there is none.
+
+    A missing label has the expectation of all that are there, with the variance of a clean label.
+    """
+
+    noise_variance: FloatArray
+    loo_mean: FloatArray
+    loo_variance: FloatArray
+    loo_error: FloatArray
+    z: FloatArray
+    label_noise: FloatArray
+    corrected: FloatArray
+
+    @classmethod
+    def of(
+        cls, fitted: Fitted, labels: FloatArray, present: IntArray, scale: float, predict_at: PredictAt
+    ) -> LabelEvidence:
+        """From a fit of the labels at the positions ``present``, in this order and divided by ``scale``."""
+        absent = np.flatnonzero(np.isnan(labels))
+        filled, filled_variance = np.zeros(0), np.zeros(0)
+        if absent.size:
+            filled, filled_std = predict_at(absent)
+            filled_variance = filled_std**2 + fitted.base * scale**2
+
+        def spread(values: FloatArray, missing: FloatArray | float) -> FloatArray:
+            full = np.empty(labels.size)
+            full[absent] = missing
+            full[present] = values
+            return full
+
+        loo = fitted.evidence
+        error = spread(loo.error * scale, np.nan)
+        label_noise = spread(loo.label_noise * scale, np.nan)
+        mean = spread(labels[present] - error[present], filled)
+        return cls(
+            noise_variance=spread(fitted.noise * scale**2, 0.0),
+            loo_mean=mean,
+            loo_variance=spread(loo.variance * scale**2, filled_variance),
+            loo_error=error,
+            z=spread(loo.z, np.nan),
+            label_noise=label_noise,
+            corrected=spread(labels[present] - label_noise[present], filled),
+        )
+
+    def for_decisions(self, rows: Any, labels: FloatArray) -> Evidence:
+        """The part of it that decisions need."""
+        return Evidence(
+            rows=rows,
+            label=labels,
+            expected=self.loo_mean,
+            variance=self.loo_variance,
+            error=self.loo_error,
+            z=self.z,
+            noise_variance=self.noise_variance,
+            corrected=self.corrected,
+        )
