@@ -161,7 +161,7 @@ def test_coordinates_of_shared_numbers():
 
 
 def test_two_halves_lead_to_the_same_fit_with_fewer_factorisations(rng, monkeypatch):
-    monkeypatch.setattr(mixture_start, "ENOUGH", 100)
+    monkeypatch.setattr(mixture_start, "SMALL", 200)
     size = 600
     matrix, labels, _, _ = naive.random_problem(rng, size, rate=0.3, level=2.0)
     fixed, kinds = np.full(size, 1e-8), LabelKinds(0.5, 0.1, 1.0)

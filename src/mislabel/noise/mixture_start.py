@@ -26,6 +26,8 @@ FIRST_BASES = (1e-2, 1e-5)
 FROM_ABOVE = 30.0
 #: How many labels tell the shared numbers well enough to start from.
 ENOUGH = 1000
+#: As many labels are fitted at once, more from their halves.
+SMALL = 2000
 
 
 def kinds_of(noise: FloatArray, base: float, labels: FloatArray) -> LabelKinds:
@@ -94,7 +96,7 @@ def fit_by_halves(
     What a label's own half says of it is less sure than what all labels say, and so a start that settles nothing too early.
     """
     size = labels.size
-    if size <= 2 * ENOUGH:
+    if size <= SMALL:
         return fit_mixture(signal, labels, fixed_noise, start, sites, **options)
     values, noise, found = np.empty(size), np.empty(size), []
     for part in np.array_split(random_state.permutation(size), 2):
