@@ -27,17 +27,22 @@ ROWS = [(10, 10), (30, 100), (50, 10), (50, 50), (70, 10), (70, 50), (70, 200), 
 SIZE = 2000
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def molecules(description, size):
+    """Training and test molecules of QM7, their similarities and all energies, from where the command line says."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--work", type=Path, default=Path("grams"))
     options = parser.parse_args()
     warnings.simplefilter("ignore", MislabelWarning)
     collection = load_collection("qm7", options.folder, options.work)
     train, test = collection.fold(0)
-    train = np.sort(np.random.default_rng(7).choice(train, SIZE, replace=False))
+    train = np.sort(np.random.default_rng(7).choice(train, size, replace=False))
     similarity, cross = collection.block(train, train, False), collection.block(test, train, False)
-    clean = collection.labels["energy"]
+    return train, test, similarity, cross, collection.labels["energy"]
+
+
+def main():
+    train, test, similarity, cross, clean = molecules(__doc__, SIZE)
     print("rate level  inference    MAE   AUROC z    odds   wrong  base noise status  seconds")
     for rate, level in ROWS:
         noisy = corrupt_labels(clean, rate / 100, level / 100, random_state=5000 + 1000 * rate + level)

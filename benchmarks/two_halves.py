@@ -10,34 +10,20 @@ kcal/mol. The similarities are those of ``mislabel reproduce table1`` and kept i
 
 from __future__ import annotations
 
-import argparse
-import warnings
-from pathlib import Path
-
 import numpy as np
+from average_or_maximum import molecules
 from sklearn.metrics import roc_auc_score
 
 from mislabel import LabelNoiseRegressor
 from mislabel.data import corrupt_labels
-from mislabel.errors import MislabelWarning
 from mislabel.noise import mixture_start
-from mislabel.reproduce.molecule_sets import load_collection
 
 ROWS = [(10, 10), (30, 10), (30, 100), (50, 10), (50, 50), (70, 10), (70, 200), (90, 50)]
 SIZE = 3000
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--work", type=Path, default=Path("grams"))
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", MislabelWarning)
-    collection = load_collection("qm7", options.folder, options.work)
-    train, test = collection.fold(0)
-    train = np.sort(np.random.default_rng(7).choice(train, SIZE, replace=False))
-    similarity, cross = collection.block(train, train, False), collection.block(test, train, False)
-    clean = collection.labels["energy"]
+    train, test, similarity, cross, clean = molecules(__doc__, SIZE)
     print("rate level  start      work  iterations  objective    MAE   AUROC z")
     work = {"at once": 0.0, "halves": 0.0}
     for rate, level in ROWS:

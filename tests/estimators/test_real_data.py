@@ -7,9 +7,11 @@ from mislabel import LabelNoiseRegressor
 from mislabel.data import corrupt_labels
 from mislabel.evaluation import detection_report
 
+# Yacht's clean labels are not equally noisy, and the fit says so.
+UNEQUAL = pytest.mark.filterwarnings("ignore::mislabel.errors.BaseNoiseWarning")
 
-@pytest.mark.filterwarnings("ignore::mislabel.errors.BaseNoiseWarning")  # yacht's clean labels are not equally noisy
-@pytest.mark.parametrize(("name", "auroc"), [("energy", 0.87), ("yacht", 0.9)])
+
+@pytest.mark.parametrize(("name", "auroc"), [("energy", 0.87), pytest.param("yacht", 0.9, marks=UNEQUAL)])
 def test_corrupted_labels_of_real_tables_are_found(shared_data, name, auroc):
     arrays = np.load(shared_data / "uci_regression.npz")
     features, labels = arrays[f"{name}_X"], arrays[f"{name}_y"].ravel().astype(float)

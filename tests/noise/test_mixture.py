@@ -181,6 +181,6 @@ def test_two_halves_lead_to_the_same_fit_with_fewer_factorisations(rng, monkeypa
 def test_an_objective_that_swings_without_falling_has_settled():
     falling = [100.0, 60.0, 40.0, 30.0, 22.0, 15.0, 9.0, 5.0]
     swinging = [4.0, 6.0] * 5
-    assert not mixture._has_settled(falling + swinging[:3], 1.0)
-    assert not mixture._has_settled([1000.0 - 5.0 * k for k in range(30)], 1.0)
-    assert mixture._has_settled(falling + swinging, 1.0)
+    assert not mixture._has_settled(falling + swinging[:3], 0.5)
+    assert not mixture._has_settled([1000.0 - 5.0 * k for k in range(30)], 0.5)
+    assert mixture._has_settled(falling + swinging, 0.5)

@@ -312,10 +312,9 @@ class _SharedNumbers:
         self._lengthen(steps)
         limit = np.log(LARGEST_RATIO)
         moved = kinds.moved(np.clip(self._length * steps, -limit, limit))
-        size = cavity.wrong.size
         return replace(
             moved,
-            fraction=_kept(moved.fraction, size),
+            fraction=_kept(moved.fraction, cavity.wrong.size),
             base=max(moved.base, self._least_base),
             spread=max(moved.spread, _least_spread(cavity)),
         )
@@ -327,7 +326,7 @@ class _SharedNumbers:
 
     def _lengthen(self, steps: FloatArray) -> None:
         """Secant rule: a step that left most of the way to go was too short."""
-        left = np.divide(steps, self._last, out=np.zeros(4), where=self._last != 0.0)
+        left = np.divide(steps, self._last, out=np.zeros_like(steps), where=self._last != 0.0)
         creeping = left > 0.0
         longer = np.where(left < 1.0, self._length / np.maximum(1.0 - left, 1e-3), 2.0 * self._length)
         self._length = np.where(creeping, np.clip(longer, 1.0, LONGEST_STEP), 1.0)
@@ -344,7 +343,7 @@ def _likeliest_kinds(kinds: LabelKinds, cavity: Cavity) -> LabelKinds:
     for _ in range(MOST_STEPS):
         last, clean = kinds, others + kinds.base
         wide = clean + kinds.spread
-        wrong, _ = _mixture(clean, cavity.error, kinds)
+        wrong = _mixture(clean, cavity.error, kinds)[0]
         # Wrong labels have clean noise as well.
         clean_square = _expected_square(kinds.base, clean, cavity.error)
         wide_square = _expected_square(kinds.base, wide, cavity.error)
