@@ -17,7 +17,7 @@ from mislabel.linalg.jitter import stabilizing_jitter
 from mislabel.noise.base_noise import MAJORITY, Status, find_base_noise, judge, robust_variance
 from mislabel.noise.hyperparameters import STRATEGIES, Tuned, TuningTask, tune
 from mislabel.noise.leave_one_out import LeaveOneOutEvidence, leave_one_out_evidence
-from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit
+from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit, fit_mixture
 from mislabel.noise.mixture_start import ENOUGH, fit_by_halves, kinds_of, kinds_of_some, with_noise
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
@@ -220,7 +220,7 @@ class _ExactFit:
                 index = np.sort(self.random_state.choice(index.size, ENOUGH, replace=False))
             known, learn_amplitude = self.known_noise, self.options.tunes
             start = kinds_of_some(signal, self.labels, known, self.variance, index, learn_amplitude=learn_amplitude)
-        fit = self._averaged(signal, start, noise)
+        fit = self._averaged(signal, start, noise, halves=noise is None)
         status = self._judged(fit)
         if status == "absorbed":
             lower = replace(
@@ -240,20 +240,25 @@ class _ExactFit:
             cost=self.meter.units,
         )
 
-    def _averaged(self, signal: DenseSignal, start: LabelKinds, noise: FloatArray | None) -> MixtureFit:
-        return fit_by_halves(
+    def _averaged(
+        self, signal: DenseSignal, start: LabelKinds, noise: FloatArray | None, *, halves: bool = True
+    ) -> MixtureFit:
+        """From two halves, except where each label's noise is known well enough already."""
+        arguments = (
             signal,
             self.labels,
             self.known_noise,
             start,
             with_noise(self.labels, self.known_noise, start, noise),
-            self.random_state,
-            least_base=LEAST_BASE * self.variance,
-            learn_amplitude=self.options.tunes,
-            tol=self.options.tol,
-            max_iter=self.options.max_iter or MAX_ITER,
-            monitor=lambda step, residual: self.progress("right and wrong labels", min(0.98, 0.7 + 0.01 * step)),
         )
+        options: dict[str, Any] = {
+            "least_base": LEAST_BASE * self.variance,
+            "learn_amplitude": self.options.tunes,
+            "tol": self.options.tol,
+            "max_iter": self.options.max_iter or MAX_ITER,
+            "monitor": lambda step, residual: self.progress("right and wrong labels", min(0.98, 0.7 + 0.01 * step)),
+        }
+        return fit_by_halves(*arguments, self.random_state, **options) if halves else fit_mixture(*arguments, **options)
 
     def _judged(self, fit: MixtureFit) -> Status:
         if fit.kinds.fraction > MAJORITY:
