@@ -10,6 +10,12 @@ from collections.abc import Callable
 #: Called with a message and the fraction of the work that is done.
 Progress = Callable[[str, float], None]
 
+
+def part_of(progress: Progress, start: float, stop: float) -> Progress:
+    """Progress of a part of the work, from ``start`` to ``stop`` of all of it."""
+    return lambda message, fraction: progress(message, start + (stop - start) * fraction)
+
+
 logger = logging.getLogger("mislabel")
 
 _WIDTH = 28

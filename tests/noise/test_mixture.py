@@ -134,7 +134,7 @@ def test_kinds_given_predictions_are_the_likeliest(rng, monkeypatch):
     matrix, labels, _, _ = naive.random_problem(rng, 150, rate=0.3, level=2.0)
     kinds = LabelKinds(0.1, 0.02, 1.0, amplitude=1.5)
     cavity = fitted(DenseSignal(matrix), labels, kinds, max_iter=1).cavity
-    found = mixture._likeliest_kinds(kinds, cavity)
+    found = mixture.likeliest_kinds(kinds, cavity)
 
     def surprise(logs):
         fraction, base, spread = 1.0 / (1.0 + np.exp(-logs[0])), *np.exp(logs[1:])

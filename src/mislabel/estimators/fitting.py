@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mislabel.errors import BaseNoiseWarning, InvalidParameterError, NotConvergedWarning, unknown_name
-from mislabel.kernels.on_data import KernelOnData
+from mislabel.kernels.on_data import KernelOnData, tuning_size
 from mislabel.linalg.contract import Covariance, FloatArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.dense import DenseSignal
@@ -19,12 +19,13 @@ from mislabel.noise.hyperparameters import STRATEGIES, Tuned, TuningTask, tune
 from mislabel.noise.leave_one_out import LeaveOneOutEvidence, leave_one_out_evidence
 from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit, fit_mixture
 from mislabel.noise.mixture_start import ENOUGH, fit_by_halves, kinds_of, kinds_of_some, with_noise
+from mislabel.noise.neighbourhoods import MOST_LABELS, refine_locally
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.solvers import DEFAULT_MAX_ITER, DEFAULT_MAX_ITER_OTHERS, SOLVERS, UNIFORM_SOLVERS, uniform_start
 from mislabel.noise.solvers.auto import descend
 from mislabel.noise.solvers.contract import NoiseSolution, Trace
-from mislabel.progress import Progress
+from mislabel.progress import Progress, part_of
 
 NOISE_MODELS = ("per-label", "uniform", "none")
 #: What becomes of labels that may be right or wrong: both are averaged over, or the likeliest is taken.
@@ -33,6 +34,9 @@ INFERENCES = ("average", "maximum")
 PRICED_CYCLES = 10
 #: Where the base noise seems to have swallowed wrong labels, one lower by this factor is tried.
 FAR_LOWER = 1e-4
+#: Kernels of more labels than this are tuned on a part of them, so many, and then by the neighbourhoods of all.
+TUNED_AT_ONCE = 5000
+TUNING_ROWS = 4000
 
 
 @dataclass(frozen=True)
@@ -207,7 +211,9 @@ class _ExactFit:
     def average(self) -> Fitted:
         """Average over right and wrong labels."""
         kernel, start, noise = self.kernel, None, None
-        if self.options.tunes and not kernel.is_scaled_matrix:
+        if self.options.tunes and self.labels.size > TUNED_AT_ONCE and is_refinable(kernel):
+            kernel, start = self._tuned_by_neighbours()
+        elif self.options.tunes and not kernel.is_scaled_matrix:
             found = self._tuned(None, shape_only=True)
             kernel = found.kernel
             if not kernel.is_scaled_matrix:
@@ -239,6 +245,13 @@ class _ExactFit:
             n_factorizations=self.meter.n_factorizations,
             cost=self.meter.units,
         )
+
+    def _tuned_by_neighbours(self) -> tuple[KernelOnData, LabelKinds]:
+        index = np.sort(self.random_state.choice(self.labels.size, TUNING_ROWS, replace=False))
+        part = self.kernel.subset(index), self.labels[index], self.known_noise[index]
+        some = _ExactFit(*part, self.options, self.random_state, part_of(self.progress, 0.0, 0.4)).average()
+        progress = part_of(self.progress, 0.4, 0.6)
+        return refine_on_all(self.kernel, some, self.labels, self.known_noise, self.random_state, progress)
 
     def _averaged(
         self, signal: DenseSignal, start: LabelKinds, noise: FloatArray | None, *, halves: bool = True
@@ -346,6 +359,39 @@ class _ExactFit:
             n_factorizations=self.meter.n_factorizations,
             cost=self.meter.units,
         )
+
+
+def is_refinable(kernel: KernelOnData) -> bool:
+    """Whether a kernel has more than an amplitude, and costs little enough, to be refined by neighbourhoods."""
+    return kernel.theta.size > 0 and not kernel.is_scaled_matrix and tuning_size(kernel.kernel) is None
+
+
+def refine_on_all(
+    kernel: KernelOnData,
+    some: Fitted,
+    labels: FloatArray,
+    known_noise: FloatArray,
+    random_state: np.random.RandomState,
+    progress: Progress,
+) -> tuple[KernelOnData, LabelKinds]:
+    """What ``some`` of the labels say of a kernel on all points, refined by the neighbourhoods of all, or of very many."""
+    tuned = KernelOnData(some.kernel.kernel, kernel.points)
+    kinds = some.kinds or kinds_of(some.noise, some.base, some.labels)
+    kinds = replace(kinds, amplitude=1.0)
+    index = np.arange(labels.size)
+    if labels.size > MOST_LABELS:
+        index = np.sort(random_state.choice(labels.size, MOST_LABELS, replace=False))
+    least_base = LEAST_BASE * (robust_variance(labels) or 1.0)
+    found, kinds = refine_locally(
+        tuned.subset(index),
+        labels[index],
+        known_noise[index],
+        kinds,
+        random_state,
+        least_base=least_base,
+        progress=progress,
+    )
+    return KernelOnData(found.kernel, kernel.points), kinds
 
 
 def warn_of_ending(fitted: Fitted, options: FitOptions) -> None:

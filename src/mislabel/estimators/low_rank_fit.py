@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWarning, unknown_name
-from mislabel.estimators.fitting import FitOptions, Fitted, fit_noise_model, warn_of_ending
+from mislabel.estimators.fitting import (
+    TUNING_ROWS,
+    FitOptions,
+    Fitted,
+    fit_noise_model,
+    is_refinable,
+    refine_on_all,
+    warn_of_ending,
+)
 from mislabel.estimators.prediction import LowRankModel, LowRankPredictor
 from mislabel.estimators.validation import ARRAYS_HELD, exact_memory, free_memory
 from mislabel.kernels.inducing import (
@@ -33,7 +41,7 @@ from mislabel.noise.objective import NoiseProblem, NoiseState, amplitude_ratio
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups
 from mislabel.noise.solvers.simultaneous import solve_simultaneous, targets
-from mislabel.progress import Progress
+from mislabel.progress import Progress, part_of
 
 AUTO = "auto"
 #: Where the columns of a low-rank factor come from.
@@ -43,8 +51,7 @@ EXACT_UP_TO = 5000
 #: Doubles per label, and rows of the factor in double precision, that a fit holds at its peak, working copies included.
 VECTORS_HELD = 40
 WORKING_ROWS = 60_000
-#: Labels from which hyperparameters are tuned exactly: at most so many, and so many per column of the factor.
-TUNING_ROWS = 4000
+#: Labels from which hyperparameters are tuned exactly: so many per column of the factor.
 TUNING_ROWS_PER_COLUMN = 10
 LEAST_TUNING_ROWS = 500
 #: rank="auto" takes as many columns as cost this many operations per pass (n m^2), within limits; fewer where what is left
@@ -190,8 +197,11 @@ def fit_low_rank(
             known_noise[some],
             options,
             random_state,
-            lambda message, fraction: progress(f"{message} ({some.size} labels)", 0.4 * fraction),
+            lambda message, fraction: progress(f"{message} ({some.size} labels)", 0.3 * fraction),
         )
+    if options.tunes and options.averages and some.size < size and is_refinable(exact.kernel):
+        found, kinds = refine_on_all(kernel, exact, labels, known_noise, random_state, part_of(progress, 0.3, 0.4))
+        exact = replace(exact, kernel=found, kinds=kinds, base=kinds.base)
     progress("columns of the kernel", 0.42)
     meter = CostMeter(size)
     base = exact.base

@@ -161,7 +161,7 @@ def fit_mixture(
     """
     kinds = start
     search = _SharedNumbers(least_base, learn_amplitude)
-    moving = _MovingSites(sites)
+    moving = MovingSites(sites)
     path: list[float] = []
     limit = max(SETTLED, SETTLED_PER_LABEL * labels.size)
     learns_from, settled = SETTLING if settling is None else settling, None
@@ -177,7 +177,10 @@ def fit_mixture(
             moving.noise = site_noise = np.maximum(site_noise, fixed_noise + kinds.base)
             covariance = signal.scaled(kinds.amplitude).with_noise(site_noise, site_labels)
         weights, precision = covariance.solve(site_labels), covariance.inverse_diagonal()
-        cavity = _cavity(labels, site_labels, site_noise, weights, precision, fixed_noise + kinds.base, kinds)
+        # Leave-one-out predictions of the effective labels.
+        error, total = labels - site_labels + weights / precision, 1.0 / precision
+        signal_variance = np.maximum(total - site_noise, np.finfo(float).eps * total)
+        cavity = cavity_of(error, signal_variance, fixed_noise + kinds.base, kinds)
         path.append(_objective(covariance, site_labels, weights, precision, cavity))
         residual = abs(path[-1] - path[-2]) / labels.size if iteration else np.inf
         if monitor is not None:
@@ -210,24 +213,13 @@ def _has_settled(path: list[float], limit: float) -> bool:
     return still or (len(path) > STALLED and min(path[-STALLED:]) > min(path[:-STALLED]) - limit)
 
 
-def _cavity(
-    labels: FloatArray,
-    site_labels: FloatArray,
-    site_noise: FloatArray,
-    weights: FloatArray,
-    precision: FloatArray,
-    clean_noise: FloatArray,
-    kinds: LabelKinds,
-) -> Cavity:
-    """Leave-one-out predictions of the effective labels, and what they say about the real ones."""
-    error = labels - site_labels + weights / precision
-    total = 1.0 / precision
-    signal_variance = np.maximum(total - site_noise, np.finfo(float).eps * total)
+def cavity_of(error: FloatArray, signal_variance: FloatArray, clean_noise: FloatArray, kinds: LabelKinds) -> Cavity:
+    """What predictions of the signal say about each label."""
     clean = signal_variance + clean_noise
-    return Cavity(error, signal_variance, clean, *_mixture(clean, error, kinds))
+    return Cavity(error, signal_variance, clean, *mixture_density(clean, error, kinds))
 
 
-def _mixture(clean: FloatArray, error: FloatArray, kinds: LabelKinds) -> tuple[FloatArray, FloatArray]:
+def mixture_density(clean: FloatArray, error: FloatArray, kinds: LabelKinds) -> tuple[FloatArray, FloatArray]:
     """Probability that a label is wrong, and the logarithm of its density (up to ``log 2 pi / 2``)."""
     wide = clean + kinds.spread
     log_clean = np.log1p(-kinds.fraction) - 0.5 * (np.log(clean) + error**2 / clean)
@@ -250,7 +242,7 @@ def _objective(
     return effective - float(np.sum(2.0 * cavity.log_density - own))
 
 
-class _MovingSites:
+class MovingSites:
     """Effective labels with their noise variances, and how far each goes in one iteration."""
 
     def __init__(self, start: EffectiveLabels) -> None:
@@ -304,7 +296,7 @@ class _SharedNumbers:
         site_noise: FloatArray,
     ) -> LabelKinds:
         """The numbers of highest likelihood, given what is known of every label."""
-        found = _likeliest_kinds(kinds, cavity)
+        found = likeliest_kinds(kinds, cavity)
         if self._learn_amplitude:
             growth = amplitude_ratio(site_labels, site_noise, weights, precision)
             found = replace(found, amplitude=kinds.amplitude * growth)
@@ -333,7 +325,7 @@ class _SharedNumbers:
         self._last = steps
 
 
-def _likeliest_kinds(kinds: LabelKinds, cavity: Cavity) -> LabelKinds:
+def likeliest_kinds(kinds: LabelKinds, cavity: Cavity) -> LabelKinds:
     """Share of wrong labels, base noise and spread of highest likelihood, all labels' predictions being as they are.
 
     By expectation-maximisation, which costs nothing beside a factorisation: one step of it for each would creep.
@@ -343,7 +335,7 @@ def _likeliest_kinds(kinds: LabelKinds, cavity: Cavity) -> LabelKinds:
     for _ in range(MOST_STEPS):
         last, clean = kinds, others + kinds.base
         wide = clean + kinds.spread
-        wrong = _mixture(clean, cavity.error, kinds)[0]
+        wrong = mixture_density(clean, cavity.error, kinds)[0]
         # Wrong labels have clean noise as well.
         clean_square = _expected_square(kinds.base, clean, cavity.error)
         wide_square = _expected_square(kinds.base, wide, cavity.error)
