@@ -3,12 +3,13 @@ import pytest
 
 from mislabel import LabelNoiseRegressor
 from mislabel.errors import InvalidParameterError, MemoryBudgetError
-from mislabel.estimators import low_rank_fit
+from mislabel.estimators import fitting, low_rank_fit
 from mislabel.estimators.low_rank_fit import RankPlan, plan_rank
 from mislabel.estimators.validation import available_memory, memory_budget
 from mislabel.evaluation import detection_report
 from mislabel.kernels import on_data
 from mislabel.linalg.mapped import mapping_of, new_mapped
+from mislabel.progress import ProgressReporter
 
 
 @pytest.fixture
@@ -42,6 +43,21 @@ def test_detection_and_prediction_are_close_to_exact(data, small_steps):
     assert np.mean(np.abs(mean - expected) < 4 * std) > 0.9
     _, covariance = fast.predict(new[:5], return_cov=True)
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std[:5], rtol=0.1)
+
+
+def test_exact_fits_of_many_labels_are_tuned_by_neighbourhoods(data, monkeypatch):
+    features, labels, wrong, _ = data
+    whole = LabelNoiseRegressor().fit(features, labels)
+    monkeypatch.setattr(fitting, "TUNED_AT_ONCE", 1000)
+    monkeypatch.setattr(fitting, "TUNING_ROWS", 400)
+    fractions = []
+    monkeypatch.setattr(ProgressReporter, "__call__", lambda self, message, fraction: fractions.append(fraction))
+    part = LabelNoiseRegressor().fit(features, labels)
+    assert part.captured_ == 1.0
+    assert fractions == sorted(fractions)
+    ranks = [detection_report(np.where(wrong, 1.0, 0.0), np.abs(model.z_)).auroc for model in (whole, part)]
+    assert ranks[1] > ranks[0] - 0.01
+    assert part.n_factorizations_ < whole.n_factorizations_
 
 
 def test_leave_one_out_is_that_of_the_low_rank_matrix(data, small_steps):
