@@ -169,7 +169,7 @@ def _noisy_kernel(out: Path) -> list[str]:
         "## Graph kernel chosen on noisy labels",
         "",
         "Each entry is: kernel chosen on noisy labels / kernel of the table / paper. Kernels: stopping probability, element "
-        "prior, edge length scale.",
+        "prior, edge length scale and, where there are two walks, the weight of the far one.",
         "",
         "| set | rate | level | fold | kernel chosen | AUC, noise variance | AUC, z | full |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
