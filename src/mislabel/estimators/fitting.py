@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mislabel.errors import BaseNoiseWarning, InvalidParameterError, NotConvergedWarning, unknown_name
+from mislabel.estimators.validation import ARRAYS_HELD
 from mislabel.kernels.on_data import KernelOnData, tuning_size
 from mislabel.linalg.contract import Covariance, FloatArray
 from mislabel.linalg.cost import CostMeter
@@ -19,7 +20,7 @@ from mislabel.noise.hyperparameters import STRATEGIES, Tuned, TuningTask, tune
 from mislabel.noise.leave_one_out import LeaveOneOutEvidence, leave_one_out_evidence
 from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit, fit_mixture
 from mislabel.noise.mixture_start import ENOUGH, fit_by_halves, kinds_of, kinds_of_some, with_noise
-from mislabel.noise.neighbourhoods import MOST_LABELS, refine_locally
+from mislabel.noise.neighbourhoods import MOST_LABELS, doubles_per_label, refine_locally
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.solvers import DEFAULT_MAX_ITER, DEFAULT_MAX_ITER_OTHERS, SOLVERS, UNIFORM_SOLVERS, uniform_start
@@ -374,13 +375,19 @@ def refine_on_all(
     random_state: np.random.RandomState,
     progress: Progress,
 ) -> tuple[KernelOnData, LabelKinds]:
-    """What ``some`` of the labels say of a kernel on all points, refined by the neighbourhoods of all, or of very many."""
+    """What ``some`` of the labels say of a kernel on all points, refined by the neighbourhoods of all, or of very many.
+
+    No more memory is taken than the fit of ``some`` took.
+    """
     tuned = KernelOnData(some.kernel.kernel, kernel.points)
     kinds = some.kinds or kinds_of(some.noise, some.base, some.labels)
     kinds = replace(kinds, amplitude=1.0)
+    n_features = getattr(kernel.points, "shape", (0, 0))[1]
+    room = ARRAYS_HELD * some.labels.size**2 // doubles_per_label(n_features)
+    most = min(MOST_LABELS, max(room, some.labels.size))
     index = np.arange(labels.size)
-    if labels.size > MOST_LABELS:
-        index = np.sort(random_state.choice(labels.size, MOST_LABELS, replace=False))
+    if labels.size > most:
+        index = np.sort(random_state.choice(labels.size, most, replace=False))
     least_base = LEAST_BASE * (robust_variance(labels) or 1.0)
     found, kinds = refine_locally(
         tuned.subset(index),

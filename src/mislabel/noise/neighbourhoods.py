@@ -34,17 +34,17 @@ NEAR, FAR = 24, 24
 #: Labels that take part, and those of them whose density is maximised at a time.
 MOST_LABELS = 10_000
 TARGETS = 500
-#: Rounds of new neighbours, of effective labels, and of a search in each.
+#: Rounds of new neighbours, at most; sweeps over all effective labels, in the first and in later ones; steps of a search.
 ROUNDS = 3
-SWEEPS = 8
+SWEEPS, LATER_SWEEPS = 8, 5
 SEARCH_STEPS = 8
 #: How far a search may go before neighbours are looked for again, as a logarithm.
 REACH = float(np.log(10.0))
 #: A kernel without a derivative above this has nothing but an amplitude.
 FLAT = 1e-9
 #: Neighbourhoods, and similarities, that are worked on at a time.
-_CHUNK = 250
-_SIMILARITIES = 4_000_000
+_CHUNK = 100
+_SIMILARITIES = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +234,11 @@ class LocalDensity:
         return value / count, slope / count
 
 
+def doubles_per_label(n_features: int) -> int:
+    """How many numbers :func:`refine_locally` holds for each label that takes part: its neighbourhood and its point."""
+    return (NEAR + FAR + 1) ** 2 * 3 // 2 + n_features
+
+
 def refine_locally(
     kernel: KernelOnData,
     labels: FloatArray,
@@ -254,9 +259,12 @@ def refine_locally(
     for turn in range(ROUNDS + 1):
         progress("hyperparameters, neighbourhoods", turn / (ROUNDS + 1))
         around = Neighbourhoods.of(kernel, NEAR, FAR, random_state)
-        local = fit_locally(kernel, around, labels, fixed_noise, kinds, sites, least_base=least_base)
-        if best is None or local.log_density > best[0]:
-            best = local.log_density, kernel, local.kinds
+        sweeps = LATER_SWEEPS if turn else SWEEPS
+        local = fit_locally(kernel, around, labels, fixed_noise, kinds, sites, least_base=least_base, sweeps=sweeps)
+        # What suits some labels, with their neighbours held, need not suit all: then the last kernel stays.
+        if best is not None and not local.log_density > best[0]:
+            break
+        best = local.log_density, kernel, local.kinds
         if turn == ROUNDS:
             break
         targets = np.sort(random_state.choice(labels.size, min(TARGETS, labels.size), replace=False))
