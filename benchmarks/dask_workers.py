@@ -63,8 +63,11 @@ def main():
         print(f"{workers} worker{'s' * (workers > 1)}: {spent:.1f} s", flush=True)
     print(f"two workers are {seconds[1] / seconds[2]:.2f} times as fast as one")
     for name in ("z_", "loo_mean_", "noise_variance_"):
-        apart = max(np.max(np.abs(getattr(models[k], name) - getattr(models[0], name))) for k in (1, 2))
-        print(f"largest difference of {name} from one machine: {apart:.1e}")
+        here = getattr(models[0], name)
+        apart = max(np.max(np.abs(getattr(models[k], name) - here)) for k in (1, 2))
+        print(
+            f"largest difference of {name} from one machine: {apart:.1e}, {apart / np.abs(here).max():.1e} of the largest"
+        )
 
 
 if __name__ == "__main__":
