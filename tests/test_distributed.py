@@ -18,7 +18,7 @@ import dask.array as da
 import dask.dataframe as dd
 import pandas as pd
 
-from mislabel.distributed import DistributedPoints, distributed_gram_matrix
+from mislabel.distributed import DistributedPoints, _even_places, distributed_gram_matrix
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +157,26 @@ def test_the_command_line_on_a_scheduler(client, tmp_path, data, local, capsys):
     capsys.readouterr()
     assert main([*common, "--out", str(tmp_path / "no"), "--dask", "tcp://127.0.0.1:1"]) == 2
     assert "no dask scheduler answers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [("aabb", "aabb"), ("aaab", "aabb"), ("aaaa", "aabb"), ("xxxx", "abab"), ("ab", "ab"), ("aaa", "aab")],
+)
+def test_no_worker_gets_more_blocks_than_its_share(held, expected):
+    class Block:
+        def __init__(self, key):
+            self.key = key
+
+        def exception(self):
+            return None
+
+    class Cluster:
+        def nthreads(self):
+            return {"a": 1, "b": 1}
+
+        def who_has(self, blocks):
+            return {block.key: (held[block.key],) for block in blocks}
+
+    places = _even_places(Cluster(), [Block(key) for key in range(len(held))])
+    assert "".join(place for [place] in places) == expected

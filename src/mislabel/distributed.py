@@ -69,6 +69,32 @@ def client_at(address: str) -> Iterator[Any]:
         yield client
 
 
+def _even_places(client: Any, blocks: Sequence[Any]) -> list[list[str]]:
+    """A worker for each block: the one that has it, but none gets more than its threads' share.
+
+    Every step waits for the worker with most blocks, and a block that moves on its own, later, takes its columns along.
+    """
+    for block in blocks:
+        block.exception()  # waits; what went wrong is told where the block is needed
+    threads = client.nthreads()
+    every = sum(threads.values())
+    most = {worker: -(-len(blocks) * count // every) for worker, count in threads.items()}
+    taken = dict.fromkeys(threads, 0)
+    holders = client.who_has(blocks)
+    places: list[str | None] = []
+    for block in blocks:
+        free = (worker for worker in holders.get(block.key, ()) if taken.get(worker, 0) < most.get(worker, 0))
+        places.append(next(free, None))
+        if places[-1] is not None:
+            taken[places[-1]] += 1
+    for number, place in enumerate(places):
+        if place is None:
+            emptiest = max(threads, key=lambda worker: most[worker] - taken[worker])
+            taken[emptiest] += 1
+            places[number] = emptiest
+    return [[place] for place in places if place is not None]
+
+
 def _current_client() -> Any:
     try:
         from distributed import get_client
@@ -113,7 +139,10 @@ class DistributedPoints:
                 raise InvalidFeaturesError(f"X has {array.ndim} dimensions, expected two: rows and features.")
             pieces = np.array_split(array, max(1, -(-len(array) // ROWS_PER_BLOCK)))
             raw = [client.submit(_itself, piece, pure=False) for piece in pieces]
-        blocks = [client.submit(_checked, block, pure=False) for block in raw]
+        blocks = [
+            client.submit(_checked, block, pure=False, workers=place, allow_other_workers=True)
+            for block, place in zip(raw, _even_places(client, raw), strict=True)
+        ]
         shapes = client.gather([client.submit(np.shape, block, pure=False) for block in blocks])
         full = [(block, shape) for block, shape in zip(blocks, shapes, strict=True) if shape[0]]
         if not full:
