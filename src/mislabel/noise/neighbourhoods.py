@@ -27,6 +27,7 @@ from mislabel.noise.mixture import (
     likeliest_kinds,
     mixture_density,
 )
+from mislabel.noise.mixture_start import with_noise
 from mislabel.progress import Progress
 
 #: Labels that each prediction is made from: the nearest, and as many at random.
@@ -120,10 +121,7 @@ def _predicted(matrices: FloatArray, labels: FloatArray, noise: FloatArray) -> _
 
 @dataclass(frozen=True, eq=False)
 class LocalFit:
-    """Right and wrong labels averaged over, each label seen from its neighbours.
-
-    log_density : mean over labels, leave-one-out (up to ``log 2 pi / 2``).
-    """
+    """Right and wrong labels averaged over, each label seen from its neighbours."""
 
     kinds: LabelKinds
     cavity: Cavity
@@ -131,7 +129,7 @@ class LocalFit:
 
     @property
     def log_density(self) -> float:
-        """Mean over all labels."""
+        """Mean over all labels, leave-one-out (up to ``log 2 pi / 2``)."""
         return float(self.cavity.log_density.mean())
 
 
@@ -183,8 +181,7 @@ class LocalDensity:
 
     def __post_init__(self) -> None:
         self._level = self._mean_diagonal(self.kernel)
-        kinds = self.local.kinds
-        self._own = np.maximum(self.local.sites.noise - kinds.base, 0.0)
+        self._own = np.maximum(self.local.sites.noise - self.local.kinds.base, 0.0)
 
     def _mean_diagonal(self, kernel: KernelOnData) -> float:
         return float(np.mean(kernel.kernel.diag(take_points(kernel.points, self.around.targets))))
@@ -200,8 +197,7 @@ class LocalDensity:
         mean_diagonal = self._mean_diagonal(kernel)
         factor = self.local.kinds.amplitude * self._level / mean_diagonal
         kinds = replace(self.local.kinds, base=float(np.exp(phi[-1])))
-        value, slope, level_slope = 0.0, np.zeros(phi.size), np.zeros(phi.size - 1)
-        along = 0.0
+        value, along, slope, level_slope = 0.0, 0.0, np.zeros(phi.size), np.zeros(phi.size - 1)
         for _, some in self.around.chunks():
             matrices, slopes = some.matrices_with_slopes(kernel)
             matrices *= factor
@@ -225,7 +221,7 @@ class LocalDensity:
             both = by_mean[:, None] * p + by_variance[:, None] * u
             slope[:-1] -= np.einsum("ti,tijd,tj->d", u, slopes, both, optimize=True)
             along += float(np.einsum("ti,tij,tj->", u, matrices, both, optimize=True))
-            level_slope += np.einsum("tiid->d", slopes[:, -1:, -1:]) / factor
+            level_slope += slopes[:, -1, -1].sum(axis=0) / factor
             pulled = -np.einsum("ti,ti->t", found.shares, found.pulls)
             widened = np.einsum("ti,ti->t", found.shares, found.shares) + 1.0
             slope[-1] -= kinds.base * float(by_mean @ pulled + by_variance @ widened)
@@ -253,8 +249,7 @@ def refine_locally(
 
     kernel : on the labels that take part; few enough for all their pairs to be looked at.
     """
-    own = np.full(labels.size, kinds.fraction * kinds.spread)
-    sites = EffectiveLabels(labels, fixed_noise + kinds.base + own)
+    sites = with_noise(labels, fixed_noise, kinds)
     best: tuple[float, KernelOnData, LabelKinds] | None = None
     for turn in range(ROUNDS + 1):
         progress("hyperparameters, neighbourhoods", turn / (ROUNDS + 1))
