@@ -19,7 +19,7 @@ from mislabel.errors import InvalidFeaturesError, InvalidParameterError, MemoryB
 from mislabel.kernels import gram_matrix
 from mislabel.kernels.inducing import new_columns
 from mislabel.linalg.contract import FloatArray, IntArray
-from mislabel.linalg.row_blocks import FactorRows, RowWork, located, squared_norms
+from mislabel.linalg.row_blocks import FactorRows, LocalRows, RowWork, located, squared_norms
 
 #: Rows per block of an array that is not in blocks yet.
 ROWS_PER_BLOCK = 20_000
@@ -230,21 +230,22 @@ class DistributedRows(FactorRows):
         self._all, self._client, self._factor = points, points.client, factor
         self.size, self.rank = len(points), rank
 
-    def _submit(self, work: RowWork, by_row: Sequence[FloatArray], common: Sequence[Any]) -> list[Any]:
+    def _submit(self, way: RowWork, work: RowWork, by_row: Sequence[FloatArray], common: Sequence[Any]) -> list[Any]:
         shared = [_once(self._client, item) for item in common]
         parts = [self._all.parts(vector) for vector in by_row]
         return [
-            self._client.submit(work, factor, *(part[number] for part in parts), *shared, pure=False)
+            self._client.submit(way, factor, work, [part[number] for part in parts], shared, pure=False)
             for number, factor in enumerate(self._factor)
         ]
 
     def each(self, work: RowWork, by_row: Sequence[FloatArray] = (), common: Sequence[Any] = ()) -> list[Any]:
         """One task per block."""
-        return list(self._client.gather(self._submit(work, by_row, common)))
+        found = self._client.gather(self._submit(_each, work, by_row, common))
+        return [result for block in found for result in block]
 
     def total(self, work: RowWork, by_row: Sequence[FloatArray] = (), common: Sequence[Any] = ()) -> Any:
         """Summed on the workers, some at a time."""
-        futures = self._submit(work, by_row, common)
+        futures = self._submit(_total, work, by_row, common)
         while len(futures) > 1:
             groups = [futures[start : start + FAN_IN] for start in range(0, len(futures), FAN_IN)]
             futures = [self._client.submit(_sum, group, pure=False) for group in groups]
@@ -332,6 +333,15 @@ def _rows_of(block: FloatArray | list[FloatArray], index: IntArray) -> FloatArra
     if isinstance(block, list):
         return np.hstack([piece[index] for piece in block]) if block else np.zeros((len(index), 0))
     return block[index]
+
+
+def _each(rows: FloatArray, work: RowWork, by_row: Sequence[FloatArray], common: Sequence[Any]) -> list[Any]:
+    """What one machine does with its rows, done by a worker with those of a block."""
+    return LocalRows(rows).each(work, by_row, common)
+
+
+def _total(rows: FloatArray, work: RowWork, by_row: Sequence[FloatArray], common: Sequence[Any]) -> Any:
+    return LocalRows(rows).total(work, by_row, common)
 
 
 def _sum(parts: list[Any]) -> Any:

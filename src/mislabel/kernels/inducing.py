@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import blas, lapack, solve_triangular
 from sklearn.cluster import MiniBatchKMeans
 
 from mislabel.errors import InvalidParameterError, unknown_name
@@ -28,6 +28,8 @@ STORAGES = ("double", "single", "file")
 #: Rows of the kernel evaluated at a time: at most so many, and no more numbers of factor and features than this.
 ROWS = 16384
 CELLS = 4_000_000
+#: Rows to which new columns are added at a time.
+COLUMN_ROWS = 2048
 #: Pivots whose remaining variance is below this fraction of their own are copies of earlier ones.
 LEAST_REMAINING = 1e-9
 
@@ -81,15 +83,23 @@ def new_columns(
     """The columns that new pivots add to some rows of the factor.
 
     factor : the columns so far, in one piece or several. known : the pivots' own rows so far; root : the Cholesky factor of
-    what they leave of their kernel. Few columns are better multiplied by the inverse of a triangle than solved with it.
+    what they leave of their kernel. Few columns are better multiplied by the inverse of a triangle than solved with it, and
+    few rows at a time stay in the processor's cache from the kernel to the product.
     """
-    block = np.asarray(kernel(points, chosen), dtype=float)
-    first = 0
-    for piece in factor:
-        block -= np.asarray(piece, dtype=float) @ known[:, first : first + piece.shape[1]].T
-        first += piece.shape[1]
     inverse, _ = lapack.dtrtri(root, lower=1)
-    return np.asarray(block @ np.tril(inverse).T)
+    found = np.empty((len(points), len(root)))
+    for start in range(0, len(points), COLUMN_ROWS):
+        part = slice(start, start + COLUMN_ROWS)
+        # Transposed throughout, since BLAS updates in place what has columns one after the other.
+        block = np.array(kernel(points[part], chosen), dtype=float, order="C").T
+        first = 0
+        for piece in factor:
+            last = first + piece.shape[1]
+            columns = np.asarray(piece[part], dtype=float).T
+            block = blas.dgemm(-1.0, known[:, first:last].T, columns, 1.0, block, trans_a=1, overwrite_c=1)
+            first = last
+        found[part] = blas.dtrmm(1.0, inverse, block, lower=1, overwrite_b=1).T
+    return found
 
 
 def new_storage(shape: tuple[int, int], storage: str) -> np.ndarray:
