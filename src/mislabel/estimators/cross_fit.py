@@ -13,8 +13,6 @@ from mislabel.errors import InvalidParameterError
 from mislabel.linalg.contract import FloatArray
 
 FOLDS = 5
-#: Contiguous stretches that rows in the order of a series are left out by.
-STRETCHES = 20
 #: Up to so many rows a mean model is fitted by one thread.
 MANY_ROWS = 20_000
 
@@ -26,28 +24,36 @@ def cross_fitted_mean(
     random_state: np.random.RandomState,
     n_jobs: int | None,
     refit: bool = True,
-    in_stretches: bool = False,
 ) -> tuple[FloatArray, Any]:
-    """Out-of-fold predictions for the training rows, and the model fitted to all of them for new rows (or None).
-
-    Folds are drawn at random, or are contiguous stretches of rows, so that no row's neighbours in time vouch for it.
-    """
+    """Out-of-fold predictions for the training rows, and the model fitted to all of them for new rows (or None)."""
     if not (hasattr(model, "fit") and hasattr(model, "predict")):
         raise InvalidParameterError(f"mean must be a regressor with fit and predict, got {type(model).__name__}.")
     seed = int(random_state.randint(np.iinfo(np.int32).max))
-    model = _seeded(clone(model), seed)
-    if in_stretches:
-        folds = KFold(min(STRETCHES, labels.size))
-    else:
-        folds = KFold(min(FOLDS, labels.size), shuffle=True, random_state=seed)
+    model = seeded(clone(model), seed)
+    folds = KFold(min(FOLDS, labels.size), shuffle=True, random_state=seed)
+    found = out_of_fold(model, X, labels, folds, n_jobs)
+    return found, fitted_to_all(model, X, labels) if refit else None
+
+
+def out_of_fold(model: Any, X: Any, labels: FloatArray, folds: KFold, n_jobs: int | None) -> FloatArray:
+    """A prediction for every row by the model fitted to the other folds."""
+    with _few_threads(labels.size):
+        return np.asarray(cross_val_predict(model, X, labels, cv=folds, n_jobs=n_jobs), dtype=float)
+
+
+def fitted_to_all(model: Any, X: Any, labels: FloatArray) -> Any:
+    """A copy of the model, fitted to all rows."""
+    with _few_threads(labels.size):
+        return clone(model).fit(X, labels)
+
+
+def _few_threads(size: int) -> threadpool_limits:
     # Boosting's threads wait for each other in a loop: on cores that others use too, small fits then take minutes.
-    with threadpool_limits(1 if labels.size < MANY_ROWS else None, user_api="openmp"):
-        out_of_fold = cross_val_predict(model, X, labels, cv=folds, n_jobs=n_jobs)
-        return np.asarray(out_of_fold, dtype=float), clone(model).fit(X, labels) if refit else None
+    return threadpool_limits(1 if size < MANY_ROWS else None, user_api="openmp")
 
 
-def _seeded(model: Any, seed: int) -> Any:
-    """Fix every random_state that the user left open, so that a fit can be repeated exactly."""
+def seeded(model: Any, seed: int) -> Any:
+    """The model with every random_state that the user left open set, so that a fit can be repeated exactly."""
     parameters = model.get_params(deep=True)
     open_seeds = {name: seed for name, value in parameters.items() if name.endswith("random_state") and value is None}
     return model.set_params(**open_seeds)

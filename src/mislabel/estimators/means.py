@@ -28,10 +28,6 @@ MEANS: dict[str, Callable[[], Any]] = {
     "panel": lambda: VotingRegressor([(name, MEANS[name]()) for name in ("linear", "boosting", "trees")]),
 }
 CANDIDATES = (NONE, "boosting", "trees")
-#: Correlation of successive rows' evidence from which on the rows are a series: neighbours share their errors, so a label
-#: must not be judged by its neighbours. Rows in arbitrary order stay below 0.1.
-SERIES_FROM = 0.25
-_LEAST_SERIES = 200
 #: Rows on which the candidates are compared: first few, then, where those do not decide, more.
 CHOICE_ROWS = (300, 1000)
 #: With fewer different rows there is nothing to choose by.
@@ -68,7 +64,8 @@ class MeanChoice:
         if self.series is not None:
             return (
                 f"successive rows share their errors (correlation {self.series:.2f}), so each stretch of rows was judged by "
-                "models that had not seen it: the mean of linear regression, gradient boosting and extra trees"
+                "models that had not seen it: linear regression, gradient boosting and extra trees, weighed by how well each "
+                "predicts far stretches"
             )
         if not self.densities:
             return "a Gaussian process alone (too few rows to compare models)"
@@ -135,12 +132,3 @@ def _density(model: Any, name: str, points: Any, labels: Any, known_errors: Any,
         warnings.simplefilter("ignore", MislabelWarning)
         density = trial.fit(points, labels, known_errors).calibration_.log_density
     return density if np.isfinite(density) else -np.inf
-
-
-def series_correlation(z: np.ndarray) -> float:
-    """How closely the evidence against successive rows is correlated; robust against a few extreme rows."""
-    scale = np.median(np.abs(z))
-    if z.size < _LEAST_SERIES or not scale > 0:
-        return 0.0
-    clipped = np.clip(z / (1.4826 * scale), -3.0, 3.0)
-    return float(np.corrcoef(clipped[:-1], clipped[1:])[0, 1])

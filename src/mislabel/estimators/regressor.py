@@ -20,15 +20,9 @@ from mislabel.estimators.cross_fit import cross_fitted_mean
 from mislabel.estimators.fitting import FitOptions, fit_noise_model
 from mislabel.estimators.label_units import LabelEvidence, center_of, robust_scale
 from mislabel.estimators.low_rank_fit import START_ROWS, RankPlan, fit_low_rank, plan_on_workers, plan_rank
-from mislabel.estimators.means import (
-    AUTO,
-    SERIES_FROM,
-    MeanChoice,
-    choose_mean,
-    mean_named,
-    series_correlation,
-)
+from mislabel.estimators.means import AUTO, MeanChoice, choose_mean, mean_named
 from mislabel.estimators.prediction import ExactPredictor, Predictor
+from mislabel.estimators.series import SERIES_FROM, judged_by_stretches, series_correlation
 from mislabel.estimators.validation import (
     available_memory,
     check_features,
@@ -217,15 +211,13 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                 mean, choice = self._mean_for(fit_points, target, known_variance[present], random_state, progress)
             else:
                 mean, choice = mean_named(series.name), series
-            if choice is not None and choice.series is not None:
+            if series is not None:
                 kernel, plan = ConstantKernel(1.0, (1e-6, 1e6)), RankPlan(1, 0)
             mean_model = None
             if mean is not None:
                 progress("cross-fitting the mean model", 0.0)
-                in_stretches = choice is not None and choice.series is not None
-                out_of_fold, mean_model = cross_fitted_mean(
-                    mean, fit_points, target, random_state, self.n_jobs, in_stretches=in_stretches
-                )
+                way = cross_fitted_mean if series is None else judged_by_stretches
+                out_of_fold, mean_model = way(mean, fit_points, target, random_state, self.n_jobs)
                 target = target - out_of_fold
             center = center_of(target, self.center, kernel)
             scale = self._scale_of(target - center)
