@@ -6,6 +6,9 @@ right (its solution is called z), because the two residuals together give the ke
 ``K = u'x + z'r + q'(V^-1 - W)^-1 r`` exactly, r and q being what is left of f and u; in the last term V stands for the
 inverse. A few conjugate-gradient steps then suffice where one system alone would need many. Both solutions are stored side
 by side, so that every memory access serves both.
+
+Pairs of edges whose lengths are far apart weigh next to nothing, but are a third of all. Where only K is asked for they are
+left out of the systems, and ``z' W x`` over them is added at the end: what that neglects is of second order in them.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import numpy as np
 from mislabel.compiled_loops import compiled_for_speed
 from mislabel.kernels.graphs.vector_loops import (
     CHUNK,
+    PAD,
     advance,
     bilinear,
     couple,
@@ -24,6 +28,8 @@ from mislabel.kernels.graphs.vector_loops import (
     gaussian_weights,
     scaled_row,
     shifted,
+    split_weights,
+    tail_form,
     turn_search,
 )
 
@@ -31,6 +37,8 @@ from mislabel.kernels.graphs.vector_loops import (
 _SINGLE_GROWTH = 2.5
 #: Least share of the last term of K that is allowed for as its error.
 _LEAST_SHARE = 0.2
+#: The square of what the tail adds to K, relative to K, may be this part of the tolerance: the size of what is neglected.
+_TAIL_SHARE = 0.25
 #: 2 ln 2: lengths are stored so that the Gaussian of a difference t is 2^-t^2.
 _TWO_LOG_TWO = 1.3862943611198906
 
@@ -54,6 +62,7 @@ class GraphArrays(NamedTuple):
     edge_weight: np.ndarray  # normalised by the roots of both degrees; halved for self-loops
     edge_length: np.ndarray  # integers
     length_unit: np.ndarray  # (1) times a difference of lengths: t, of which the Gaussian is 2^-t^2
+    near_limit: np.ndarray  # (1) t^2 from which on a pair of edges belongs to the tail; 0 for no tail
     edge_kind: np.ndarray  # row or column of the table of edge similarities
     window_low: np.ndarray  # buckets of length that an edge's partners lie in
     window_high: np.ndarray
@@ -134,6 +143,27 @@ def _fill_weights(left, a, right, b, similarity, low, high, n_chunks, lists, wei
 
 
 @compiled_for_speed
+def _split_weights(left, a, right, b, low, high, n_chunks, lists, weights, straight, tail, tail_ends):
+    """:func:`_fill_weights` in two lists, pairs of similar length and the tail; returns how many each has."""
+    first, offset = left.edge_start[a], right.edge_start[b]
+    chunks, shifts, rows = lists
+    _list_chunks(left, a, right, b, low, high, chunks, shifts, rows)
+    unit, limit = left.length_unit[0], left.near_limit[0]
+    at, behind = 0, 0
+    for c in range(n_chunks):
+        e, k = chunks[c] >> 32, chunks[c] & 0xFFFFFFFF
+        length, weight = left.edge_length[first + e], left.edge_weight[first + e]
+        near, far = split_weights(
+            weights, straight, at, tail, tail_ends, behind,
+            right.edge_length, right.edge_weight, k, length, weight, unit, right.edge_ends, rows[e],
+            offset + high[e] - k, limit,
+        )  # fmt: skip
+        at += near
+        behind += far
+    return at, behind
+
+
+@compiled_for_speed
 def _apply_weights(total, weights, straight, crossed, narrow, source, target):
     """``target += W source`` for both solutions at once."""
     halves = straight.view(np.uint32)
@@ -182,7 +212,7 @@ def _prepare(left, a, right, b, similarity, node, source, rows):
         scaled_row(source, at, scaled, left.node_root[i], left.node_ratio[i], 2 * count)
         total += row_total * np.float64(left.node_begin[i])
         at += 2 * count
-    for k in range(at, at + 8):
+    for k in range(at, at + PAD):
         node[k] = 0
         source[k] = 0
     return total
@@ -199,7 +229,7 @@ def _solve(size, total, weights, straight, crossed, narrow, node, vectors, base,
     residual, search, direction, image, moved = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
     count = 2 * size
     zero = residual.dtype.type(0)
-    for k in range(count + 8):
+    for k in range(count + PAD):
         search[k] = moved[k] = zero
     norm_f, norm_u = advance(moved, residual, search, image, node, zero, zero, count)
     limit_f, limit_u = norm_f * linear * linear, norm_u * linear * linear
@@ -226,13 +256,6 @@ def _solve(size, total, weights, straight, crossed, narrow, node, vectors, base,
         share = max(_LEAST_SHARE, 3.0 * slowest / (1.0 - slowest))
         norm_f, norm_u = new_f, new_u
         step += 1
-
-
-@compiled_for_speed
-def _complete(size, node, residual, moved, guess, solution):
-    """The solutions themselves: first guess, moves, and one last correction by V."""
-    for k in range(2 * size):
-        solution[k] = guess[k] + node[k] * (moved[k] + residual[k])
 
 
 @compiled_for_speed
@@ -299,9 +322,11 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
     weights = np.empty(4096, left.node_root.dtype)
     straight = np.empty(weights.shape[0], np.uint64)
     crossed = np.empty(weights.shape[0], np.uint64)
-    residual, moved, node, guess = vectors[0], vectors[4], vectors[5], vectors[6]
+    tail, tail_ends = np.empty(weights.shape[0], weights.dtype), np.empty(weights.shape[0], np.uint64)
+    residual, solution, moved, node, guess = vectors[0], vectors[3], vectors[4], vectors[5], vectors[6]
     derived = slopes.shape[0] > 0 or nodal.shape[0] > 0
     accuracy = linear if derived else 0.0
+    splits = left.near_limit[0] > 0 and right.narrow and not similarity.tabled and not derived
     filled = 0
     for number in range(pairs.shape[0]):
         a, b = pairs[number, 0], pairs[number, 1]
@@ -312,21 +337,35 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
             weights = np.empty(total + total // 2 + CHUNK, left.node_root.dtype)
             straight = np.empty(weights.shape[0], np.uint64)
             crossed = np.empty(weights.shape[0], np.uint64)
+            tail, tail_ends = np.empty(weights.shape[0], weights.dtype), np.empty(weights.shape[0], np.uint64)
         size = (left.node_start[a + 1] - left.node_start[a]) * (right.node_start[b + 1] - right.node_start[b])
         lists = chunks, shifts, offsets
-        _fill_weights(left, a, right, b, similarity, low, high, n_chunks, lists, weights, straight, crossed)
         base = _prepare(left, a, right, b, similarity, node, guess, rows)
-        for k in range(2 * size + 8):
-            residual[k] = 0
-        _apply_weights(total, weights, straight, crossed, right.narrow, guess, residual)
-        steps[number] = _solve(
-            size, total, weights, straight, crossed, right.narrow, node, vectors, base, tol, accuracy, max_iter
-        )
-        # K = u'x + z'r + q'V r with x = V f + V m, z = V u + V l: base + (V u)'(m + r) + r'V (l + q).
-        values[number] = base + bilinear(guess, moved, residual, node, 2 * size)
+        whole = not splits
+        while True:
+            near, behind = total, 0
+            if whole:
+                _fill_weights(left, a, right, b, similarity, low, high, n_chunks, lists, weights, straight, crossed)
+            else:
+                near, behind = _split_weights(
+                    left, a, right, b, low, high, n_chunks, lists, weights, straight, tail, tail_ends
+                )
+            for k in range(2 * size + PAD):
+                residual[k] = 0
+            _apply_weights(near, weights, straight, crossed, right.narrow, guess, residual)
+            steps[number] = _solve(
+                size, near, weights, straight, crossed, right.narrow, node, vectors, base, tol, accuracy, max_iter
+            )
+            # K = u'x + z'r + q'V r with x = V f + V m, z = V u + V l: base + (V u)'(m + r) + r'V (l + q).
+            values[number] = base + bilinear(solution, guess, moved, residual, node, 2 * size)
+            if behind == 0:
+                break
+            added = tail_form(tail, tail_ends, solution, behind)
+            values[number] += added
+            if added * added <= _TAIL_SHARE * tol * values[number] * values[number]:
+                break
+            whole = True
         if derived:
-            solution = vectors[3]
-            _complete(size, node, residual, moved, guess, solution)
             if slopes.shape[0] > 0:
                 _slopes(left, a, right, b, similarity, low, high, weights, solution, slopes[number])
             if nodal.shape[0] > 0:

@@ -5,6 +5,7 @@ Solutions are stored two by two (right-hand sides side by side), so that one loa
 
 from __future__ import annotations
 
+import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -13,8 +14,13 @@ from numba.extending import intrinsic
 
 #: Numbers handled at once by the loops over solutions: 32 bytes.
 LANES = {"float32": 8, "float64": 4}
+#: Vectors handled at once by these loops, and how many numbers they may so reach beyond the end.
+_AT_ONCE = 2
+PAD = _AT_ONCE * max(LANES.values())
 #: Pairs of edges handled at once: most windows are no longer than this.
 CHUNK = 8
+#: Sums that the loop over the tail keeps: one would have every pair of edges wait for the last.
+_TAIL_SUMS = 4
 #: Coefficients of polynomials for 2^-f, |f| <= 1/2, whose error is below the rounding.
 _SERIES = {
     name: np.polynomial.chebyshev.cheb2poly(
@@ -26,6 +32,8 @@ _SERIES = {
 #: Gaussians are not made smaller than 2^-this: nothing beside rounding errors, in double precision too.
 _LARGEST_EXPONENT = 60.0
 _CONTRACT = ("contract",)
+#: Whether the processor can move some lanes of a vector to its front in one instruction.
+CAN_PACK = bool(llvm.get_host_cpu_features().get("avx512vl", False))
 
 
 def _data(context, builder, kind, array):
@@ -81,6 +89,46 @@ def couple(typing, target, source, weight, ii, jj, ij, ji):
     return signature, codegen
 
 
+def _gaussian_chunk(context, builder, kinds, arguments):
+    """``weight * weights[first:] * 2^-(unit (length - lengths[first:]))^2`` of one chunk as a vector, and the exponents."""
+    lengths, weights, first, length, weight, unit = arguments
+    lengths, weights = _data(context, builder, kinds[0], lengths), _data(context, builder, kinds[1], weights)
+    name = str(kinds[1].dtype)
+    lanes, scalar = CHUNK, weight.type
+    vector = ir.VectorType(scalar, lanes)
+
+    def constant(value):
+        return ir.Constant(vector, [float(value)] * lanes)
+
+    whole_vector = ir.VectorType(length.type, lanes)
+    others = _load(builder, lengths, first, whole_vector, context.get_abi_sizeof(length.type))
+    steps = builder.sitofp(builder.sub(_splat(builder, length, lanes), others), vector)
+    difference = builder.fmul(steps, _splat(builder, unit, lanes))
+    exponent = builder.fmul(difference, difference)
+    # 2^-x = 2^-k 2^-f with k the nearest integer. Beyond the limit the result is as good as zero, and must not become
+    # so small that the processor needs its slow path for it: entries past the window often are beyond.
+    limit = constant(_LARGEST_EXPONENT)
+    exponent = builder.select(builder.fcmp_ordered("<", exponent, limit), exponent, limit)
+    integers = ir.VectorType(ir.IntType(32), lanes)
+    whole = builder.fptosi(builder.fadd(exponent, constant(0.5)), integers)
+    fraction = builder.fsub(exponent, builder.sitofp(whole, vector))
+    highest, *lower = _SERIES[name][::-1]
+    series = constant(highest)
+    for coefficient in lower:
+        product = builder.fmul(series, fraction, flags=_CONTRACT)
+        series = builder.fadd(product, constant(coefficient), flags=_CONTRACT)
+    if name == "float32":
+        bias, shift, bits = 127, 23, integers
+    else:
+        bias, shift, bits = 1023, 52, ir.VectorType(ir.IntType(64), lanes)
+        whole = builder.sext(whole, bits)
+    biased = builder.sub(ir.Constant(bits, [bias] * lanes), whole)
+    power = builder.bitcast(builder.shl(biased, ir.Constant(bits, [shift] * lanes)), vector)
+    other = _load(builder, weights, first, vector, context.get_abi_sizeof(scalar))
+    factor = builder.fmul(_splat(builder, weight, lanes), other)
+    return builder.fmul(builder.fmul(series, power), factor), exponent
+
+
 @intrinsic
 def gaussian_weights(typing, out, at, lengths, weights, first, length, weight, unit):
     """``out[at:] = weight * weights[first:] * 2^-(unit (length - lengths[first:]))^2`` for one chunk of entries.
@@ -90,47 +138,129 @@ def gaussian_weights(typing, out, at, lengths, weights, first, length, weight, u
     signature = types.void(out, at, lengths, weights, first, length, weight, unit)
 
     def codegen(context, builder, signature, arguments):
-        out, at, lengths, weights, first, length, weight, unit = arguments
-        kinds = signature.args
-        out = _data(context, builder, kinds[0], out)
-        lengths = _data(context, builder, kinds[2], lengths)
-        weights = _data(context, builder, kinds[3], weights)
-        name = str(kinds[0].dtype)
-        lanes, scalar = CHUNK, weight.type
-        bytes_ = context.get_abi_sizeof(scalar)
-        vector = ir.VectorType(scalar, lanes)
-
-        def constant(value):
-            return ir.Constant(vector, [float(value)] * lanes)
-
-        whole_vector = ir.VectorType(length.type, lanes)
-        whole_bytes = context.get_abi_sizeof(length.type)
-        others = _load(builder, lengths, first, whole_vector, whole_bytes)
-        steps = builder.sitofp(builder.sub(_splat(builder, length, lanes), others), vector)
-        difference = builder.fmul(steps, _splat(builder, unit, lanes))
-        exponent = builder.fmul(difference, difference)
-        # 2^-x = 2^-k 2^-f with k the nearest integer. Beyond the limit the result is as good as zero, and must not become
-        # so small that the processor needs its slow path for it: entries past the window often are beyond.
-        limit = constant(_LARGEST_EXPONENT)
-        exponent = builder.select(builder.fcmp_ordered("<", exponent, limit), exponent, limit)
-        integers = ir.VectorType(ir.IntType(32), lanes)
-        whole = builder.fptosi(builder.fadd(exponent, constant(0.5)), integers)
-        fraction = builder.fsub(exponent, builder.sitofp(whole, vector))
-        highest, *lower = _SERIES[name][::-1]
-        series = constant(highest)
-        for coefficient in lower:
-            product = builder.fmul(series, fraction, flags=_CONTRACT)
-            series = builder.fadd(product, constant(coefficient), flags=_CONTRACT)
-        if name == "float32":
-            bias, shift, bits = 127, 23, integers
-        else:
-            bias, shift, bits = 1023, 52, ir.VectorType(ir.IntType(64), lanes)
-            whole = builder.sext(whole, bits)
-        biased = builder.sub(ir.Constant(bits, [bias] * lanes), whole)
-        power = builder.bitcast(builder.shl(biased, ir.Constant(bits, [shift] * lanes)), vector)
-        factor = builder.fmul(_splat(builder, weight, lanes), _load(builder, weights, first, vector, bytes_))
-        _store(builder, builder.fmul(builder.fmul(series, power), factor), out, at, bytes_)
+        found, _ = _gaussian_chunk(context, builder, signature.args[2:], arguments[2:])
+        out = _data(context, builder, signature.args[0], arguments[0])
+        _store(builder, found, out, arguments[1], context.get_abi_sizeof(arguments[6].type))
         return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def split_weights(
+    typing,
+    near,
+    near_ends,
+    at,
+    tail,
+    tail_ends,
+    behind,
+    lengths,
+    weights,
+    first,
+    length,
+    weight,
+    unit,
+    ends,
+    row,
+    count,
+    limit,
+):
+    """:func:`gaussian_weights` of the first ``count`` entries of a chunk, packed into two lists with their places.
+
+    Entries whose exponent is below ``limit`` go to ``near[at:]``, the others to ``tail[behind:]``; ``ends[first:] + row`` goes
+    along. Returns how many there are of each. Only where the processor can pack (:data:`CAN_PACK`).
+    """
+    arguments = (near, near_ends, at, tail, tail_ends, behind)
+    arguments += (lengths, weights, first, length, weight, unit, ends, row, count, limit)
+    signature = types.UniTuple(types.int64, 2)(*arguments)
+
+    def codegen(context, builder, signature, arguments):
+        kinds = signature.args
+        found, exponent = _gaussian_chunk(context, builder, kinds[6:], arguments[6:12])
+        scalar, count, limit = arguments[10].type, arguments[14], arguments[15]
+        first, row = arguments[8], arguments[13]
+        word, flag = ir.IntType(64), ir.IntType(1)
+        words = ir.VectorType(word, CHUNK)
+        table = _data(context, builder, kinds[12], arguments[12])
+        places = builder.add(_load(builder, table, first, words, 8), _splat(builder, row, CHUNK))
+        numbers = ir.Constant(words, list(range(CHUNK)))
+        inside = builder.icmp_signed("<", numbers, _splat(builder, count, CHUNK))
+        close = builder.fcmp_ordered("<", exponent, _splat(builder, limit, CHUNK))
+        masks = builder.and_(inside, close), builder.and_(inside, builder.not_(close))
+        kind = "f32" if str(scalar) == "float" else "f64"
+        counts = []
+        for number, mask in enumerate(masks):
+            values, ends, at = arguments[3 * number : 3 * number + 3]
+            for vector, name, array, size in (
+                (found, kind, (kinds[3 * number], values), context.get_abi_sizeof(scalar)),
+                (places, "i64", (kinds[3 * number + 1], ends), 8),
+            ):
+                packed = _packed(builder, vector, mask, name)
+                # Writes a whole vector: what is past the last entry is overwritten by the next ones.
+                _store(builder, packed, _data(context, builder, *array), at, size)
+            bits = builder.bitcast(mask, ir.IntType(CHUNK))
+            counts.append(builder.zext(builder.ctpop(bits), word))
+        assert masks[0].type == ir.VectorType(flag, CHUNK)
+        return context.make_tuple(builder, signature.return_type, counts)
+
+    return signature, codegen
+
+
+def _packed(builder, vector, mask, name):
+    """The lanes of a vector that a mask picks, moved to its front."""
+    if not CAN_PACK:
+        return vector
+    kind = ir.FunctionType(vector.type, [vector.type, vector.type, mask.type])
+    pack = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.avx512.mask.compress.v{CHUNK}{name}")
+    return builder.call(pack, [vector, ir.Constant(vector.type, ir.Undefined), mask])
+
+
+@intrinsic
+def tail_form(typing, weights, ends, source, total):
+    """``sum w (x_ii z_jj + x_jj z_ii + x_ij z_ji + x_ji z_ij)`` over a list of pairs of edges, x and z side by side."""
+    signature = types.float64(weights, ends, source, total)
+
+    def codegen(context, builder, signature, arguments):
+        weights, ends, source = _all_data(context, builder, signature, arguments, 3)
+        scalar = weights.type.pointee
+        bytes_ = context.get_abi_sizeof(scalar)
+        vector = ir.VectorType(scalar, 2)
+        source = builder.bitcast(source, ir.IntType(8).as_pointer())
+        swap = ir.Constant(ir.VectorType(ir.IntType(32), 2), [1, 0])
+        zero = ir.Constant(vector, [0.0, 0.0])
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(_TAIL_SUMS)]
+
+        def add(number, total):
+            places = builder.load(builder.gep(ends, [number]))
+            at = []
+            for shift in (0, 16, 32, 48):
+                moved = builder.lshr(places, ir.Constant(places.type, shift))
+                at.append(builder.and_(moved, ir.Constant(places.type, 0xFFFF)))
+            ii, jj, ij, ji = (_load(builder, source, place, vector, bytes_) for place in at)
+            form = builder.fmul(ii, builder.shuffle_vector(jj, jj, swap), flags=_CONTRACT)
+            crossed = builder.fmul(ij, builder.shuffle_vector(ji, ji, swap), flags=_CONTRACT)
+            form = builder.fadd(form, crossed, flags=_CONTRACT)
+            weight = _splat(builder, builder.load(builder.gep(weights, [number])), 2)
+            added = builder.fmul(weight, form, flags=_CONTRACT)
+            builder.store(builder.fadd(builder.load(total), added, flags=_CONTRACT), total)
+
+        count = arguments[3]
+        several = ir.Constant(count.type, _TAIL_SUMS)
+        rounds = builder.udiv(count, several)
+        with cgutils.for_range(builder, rounds) as loop:
+            start = builder.mul(loop.index, several)
+            for number, total in enumerate(sums):
+                add(builder.add(start, ir.Constant(count.type, number)), total)
+        done = builder.mul(rounds, several)
+        with cgutils.for_range(builder, builder.sub(count, done)) as loop:
+            add(builder.add(done, loop.index), sums[0])
+        value = builder.load(sums[0])
+        for total in sums[1:]:
+            value = builder.fadd(value, builder.load(total))
+        one, two = (builder.extract_element(value, ir.Constant(ir.IntType(32), k)) for k in (0, 1))
+        total = builder.fadd(one, two)
+        return total if str(scalar) == "double" else builder.fpext(total, ir.DoubleType())
 
     return signature, codegen
 
@@ -157,7 +287,7 @@ def shifted(typing, out, at, table, first, shift):
 
 @intrinsic
 def scaled_row(typing, target, at, row, first, second, count):
-    """``target[at:] = row`` times ``first`` and ``second`` in turn, for ``count`` numbers (and up to a vector more)."""
+    """``target[at:] = row`` times ``first`` and ``second`` in turn, for ``count`` numbers (and up to PAD more)."""
     signature = types.void(target, at, row, first, second, count)
 
     def codegen(context, builder, signature, arguments):
@@ -180,21 +310,29 @@ def scaled_row(typing, target, at, row, first, second, count):
 
 
 def _sweep_vectors(context, builder, count, name, body, n_sums, sum_type=None):
-    """Run ``body(offset, sums)`` for every vector's worth of ``count`` numbers; returns the sums by solution."""
+    """Run ``body(offset, vector)`` for every vector's worth of ``count`` numbers; returns the sums by solution.
+
+    Several vectors at a time with sums of their own, which need not wait for each other; so up to PAD numbers more are read and
+    written.
+    """
     lanes = LANES[name]
     scalar = ir.FloatType() if name == "float32" else ir.DoubleType()
     vector = ir.VectorType(scalar, lanes)
     zero = ir.Constant(sum_type or vector, [0.0] * lanes)
-    sums = [cgutils.alloca_once_value(builder, zero) for _ in range(n_sums)]
-    step = ir.Constant(count.type, lanes)
-    rounds = builder.udiv(builder.add(count, ir.Constant(count.type, lanes - 1)), step)
+    sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(n_sums)] for _ in range(_AT_ONCE)]
+    step = ir.Constant(count.type, _AT_ONCE * lanes)
+    rounds = builder.udiv(builder.add(count, ir.Constant(count.type, _AT_ONCE * lanes - 1)), step)
     with cgutils.for_range(builder, rounds) as loop:
-        added = body(builder.mul(loop.index, step), vector)
-        for total, value in zip(sums, added, strict=True):
-            builder.store(builder.fadd(builder.load(total), value, flags=_CONTRACT), total)
+        start = builder.mul(loop.index, step)
+        for number, own in enumerate(sums):
+            added = body(builder.add(start, ir.Constant(count.type, number * lanes)), vector)
+            for total, value in zip(own, added, strict=True):
+                builder.store(builder.fadd(builder.load(total), value, flags=_CONTRACT), total)
     results = []
-    for total in sums:
-        value = builder.load(total)
+    for parts in zip(*sums, strict=True):
+        value = builder.load(parts[0])
+        for part in parts[1:]:
+            value = builder.fadd(value, builder.load(part))
         for solution in (0, 1):
             lanes_of = [
                 builder.extract_element(value, ir.Constant(ir.IntType(32), k)) for k in range(solution, lanes, 2)
@@ -294,15 +432,18 @@ def advance(typing, moved, residual, search, image, node, length_f, length_u, co
 
 
 @intrinsic
-def bilinear(typing, guess, moved, residual, node, count):
-    """``sum guess_u (moved_f + residual_f) + V residual_f (moved_u + residual_u)``, summed in double."""
-    signature = types.float64(guess, moved, residual, node, count)
+def bilinear(typing, solution, guess, moved, residual, node, count):
+    """``sum guess_u (moved_f + residual_f) + V residual_f (moved_u + residual_u)``, summed in double.
+
+    ``solution = guess + V (moved + residual)`` on the way: first guess, moves, and one last correction.
+    """
+    signature = types.float64(solution, guess, moved, residual, node, count)
 
     def codegen(context, builder, signature, arguments):
         name = str(signature.args[0].dtype)
         lanes = LANES[name]
-        arrays = _all_data(context, builder, signature, arguments, 4)
-        guess, moved, residual, node = arrays
+        arrays = _all_data(context, builder, signature, arguments, 5)
+        solution, guess, moved, residual, node = arrays
         bytes_ = LANES["float32"] * 4 // lanes
         integer = ir.IntType(32)
         swap = ir.Constant(ir.VectorType(integer, lanes), [k ^ 1 for k in range(lanes)])
@@ -312,14 +453,18 @@ def bilinear(typing, guess, moved, residual, node, count):
         def body(offset, vector):
             left = _load(builder, residual, offset, vector, bytes_)
             reached = builder.fadd(_load(builder, moved, offset, vector, bytes_), left)
-            gained = builder.fmul(left, _load(builder, node, offset, vector, bytes_))
-            factor = builder.shuffle_vector(gained, _load(builder, guess, offset, vector, bytes_), blend)
+            similar = _load(builder, node, offset, vector, bytes_)
+            first = _load(builder, guess, offset, vector, bytes_)
+            corrected = builder.fadd(builder.fmul(similar, reached, flags=_CONTRACT), first, flags=_CONTRACT)
+            _store(builder, corrected, solution, offset, bytes_)
+            gained = builder.fmul(left, similar)
+            factor = builder.shuffle_vector(gained, first, blend)
             other = builder.shuffle_vector(reached, reached, swap)
             if name == "float32":
                 factor, other = builder.fpext(factor, wide), builder.fpext(other, wide)
             return [builder.fmul(factor, other, flags=_CONTRACT)]
 
-        first, second = _sweep_vectors(context, builder, arguments[4], name, body, 1, wide)
+        first, second = _sweep_vectors(context, builder, arguments[5], name, body, 1, wide)
         return builder.fadd(first, second)
 
     return signature, codegen
