@@ -18,6 +18,8 @@ from mislabel.kernels import (
     TensorProduct,
     WeightedSum,
 )
+from mislabel.kernels.graphs import packing
+from mislabel.kernels.graphs.vector_loops import CAN_PACK
 from tests import naive
 
 ase_build = pytest.importorskip("ase.build", reason="ASE is not installed")
@@ -106,6 +108,38 @@ def test_equals_the_dense_definition(seed, stopping, prior, length):
         KroneckerDelta("element", prior), SquaredExponential("length", length), stopping, **EXACT
     )
     np.testing.assert_allclose(walk([first], [second], nodal=True), nodal, rtol=1e-9)
+
+
+@pytest.mark.skipif(not CAN_PACK, reason="this processor cannot pack vectors: no tail is split off")
+@pytest.mark.parametrize(("dtype", "tol", "tolerance"), [("float64", 1e-12, 1e-12), ("float32", 1e-7, 1e-7)])
+@pytest.mark.parametrize("near", [0.3, None])
+def test_the_tail_is_accounted_for(dtype, tol, tolerance, near, monkeypatch):
+    # With a limit of 0.3 so much is left out of the systems that most are solved again in whole.
+    graphs = [tent(name) for name in ("CH4", "C6H6", "C2H6", "CH3CH2OH", "H2O")]
+    kernel = MolecularKernel(0.05, 0.3, 0.04, tol=tol, dtype=dtype)
+    monkeypatch.setattr(packing, "NEAR", {dtype: 100.0})
+    whole = kernel(graphs)
+    monkeypatch.undo()
+    if near is not None:
+        monkeypatch.setattr(packing, "NEAR", {dtype: near})
+    split = kernel(graphs)
+    np.testing.assert_allclose(split, whole, rtol=tolerance)
+    assert near is not None or (split != whole).any()
+
+
+def test_large_graphs_get_room_for_their_pairs_of_edges(rng):
+    # More pairs of edges than there is room for to begin with, and offsets beyond 16 bits.
+    size = 70
+    edges = [(i, j) for i in range(size) for j in range(i + 1, size) if rng.random() < 0.2]
+    lengths = rng.uniform(1.0, 1.3, len(edges))
+    large = Graph(
+        size, edges, rng.uniform(0.5, 1.0, len(edges)), {"element": rng.integers(1, 3, size)}, {"length": lengths}
+    )
+    small = tent("CH4")
+    expected, _ = naive.molecular_kernel(large, small, 0.1, 0.3, 0.2, 1.0)
+    kernel = MolecularKernel(0.1, 0.3, 0.2, **EXACT)
+    assert kernel([small, large], [large])[:, 0] == pytest.approx([expected, kernel.diag([large])[0]], rel=1e-9)
+    assert kernel([large], [small, large])[0, 0] == pytest.approx(expected, rel=1e-9)
 
 
 COMPOSED = {

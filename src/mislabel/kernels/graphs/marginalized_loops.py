@@ -33,14 +33,19 @@ from mislabel.kernels.graphs.vector_loops import (
     turn_search,
 )
 
+#: Room for so many pairs of edges, and chunks of them, to begin with.
+_PAIRS, _CHUNKS = 1 << 14, 1 << 12
 #: How much longer walks may add to the first term of K before single precision is not enough.
 _SINGLE_GROWTH = 2.5
 #: Least share of the last term of K that is allowed for as its error.
 _LEAST_SHARE = 0.2
-#: The square of what the tail adds to K, relative to K, may be this part of the tolerance: the size of what is neglected.
-_TAIL_SHARE = 0.25
+#: The square of what the tail adds to K, relative to K, may be this part of the tolerance: what is neglected is at least as
+#: large (Cauchy and Schwarz), and was up to five times as large.
+_TAIL_SHARE = 0.02
 #: 2 ln 2: lengths are stored so that the Gaussian of a difference t is 2^-t^2.
 _TWO_LOG_TWO = 1.3862943611198906
+#: An entry of the list of chunks has the number of an edge above, that of its first partner below.
+_UP, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 class GraphArrays(NamedTuple):
@@ -80,54 +85,62 @@ class Similarity(NamedTuple):
 
 
 @compiled_for_speed
-def _find_windows(left, a, right, b, low, high):
-    """Which edges of graph b lie within reach of each edge of graph a; returns how many pairs, and in how many chunks."""
-    first, last = left.edge_start[a], left.edge_start[a + 1]
-    total, n_chunks = 0, 0
-    for e in range(first, last):
-        start, stop = right.positions[b, left.window_low[e]], right.positions[b, left.window_high[e]]
-        low[e - first], high[e - first] = start, stop
-        total += stop - start
-        n_chunks += (stop - start + CHUNK - 1) // CHUNK
-    return total, n_chunks
+def _needed(left, a, right, b, pairs, chunks):
+    """At least as many pairs of edges, and chunks of them, as lie within reach: counted only where more than given might."""
+    mine, others = left.edge_start[a + 1] - left.edge_start[a], right.edge_start[b + 1] - right.edge_start[b]
+    if mine * others <= pairs and mine * (others // CHUNK + 1) <= chunks:
+        return pairs, chunks
+    pairs, chunks = 0, 0
+    for e in range(left.edge_start[a], left.edge_start[a + 1]):
+        count = right.positions[b, left.window_high[e]] - right.positions[b, left.window_low[e]]
+        pairs += count
+        chunks += (count + CHUNK - 1) // CHUNK
+    return pairs, chunks
 
 
 @compiled_for_speed
 def _list_chunks(left, a, right, b, low, high, chunks, shifts, rows):
-    """Chunks of partners as (edge of a, first partner), how far pairs are shifted against partners, and offsets of rows.
+    """Which edges of graph b lie within reach of each edge of graph a; returns how many pairs, and in how many chunks.
 
-    The first chunks of every edge are written whether they are needed or not, because the processor cannot foresee how many
-    are: what is not needed is overwritten by the next edge.
+    Chunks of partners are listed as (edge of a, first partner), with how far pairs are shifted against partners and the
+    offsets of rows. The first chunks of every edge are written whether they are needed or not, because the processor cannot
+    foresee how many are: what is not needed is overwritten by the next edge. Unsigned numbers are not looked at for whether
+    they count from the end.
     """
-    first, offset = left.edge_start[a], right.edge_start[b]
+    first, offset = np.uint64(left.edge_start[a]), np.uint64(right.edge_start[b])
     width = np.uint64(2 * left.node_root.itemsize * (right.node_start[b + 1] - right.node_start[b]))
     half = np.uint64(16 if right.narrow else 32)
-    at, c = 0, 0
-    for e in range(left.edge_start[a + 1] - first):
-        start, count = offset + low[e], high[e] - low[e]
-        entry = e << 32 | start
-        chunks[c], chunks[c + 1] = entry, entry + CHUNK
-        chunks[c + 2], chunks[c + 3] = entry + 2 * CHUNK, entry + 3 * CHUNK
-        needed = (count + CHUNK - 1) // CHUNK
-        for k in range(4, needed):
-            chunks[c + k] = entry + k * CHUNK
+    step = np.uint64(CHUNK)
+    positions = right.positions[b]
+    at, c = np.uint64(0), np.uint64(0)
+    for e in range(np.uint64(left.edge_start[a + 1]) - first):
+        start = offset + np.uint64(positions[left.window_low[first + e]])
+        stop = offset + np.uint64(positions[left.window_high[first + e]])
+        low[e], high[e] = start, stop
+        count = stop - start
+        entry = e << _UP | start
+        chunks[c], chunks[c + np.uint64(1)] = entry, entry + step
+        chunks[c + np.uint64(2)], chunks[c + np.uint64(3)] = entry + np.uint64(2) * step, entry + np.uint64(3) * step
+        needed = (count + step - np.uint64(1)) // step
+        for k in range(np.uint64(4), needed):
+            chunks[c + k] = entry + k * step
         i, j = width * np.uint64(left.edge_left[first + e]), width * np.uint64(left.edge_right[first + e])
         row = i | j << half
-        rows[e] = row | row << np.uint64(32) if right.narrow else row
+        rows[e] = row | row << _UP if right.narrow else row
         shifts[e] = at - start
         c += needed
         at += count
+    return at, c
 
 
 @compiled_for_speed
-def _fill_weights(left, a, right, b, similarity, low, high, n_chunks, lists, weights, straight, crossed):
+def _fill_weights(left, a, right, similarity, low, high, n_chunks, lists, weights, straight, crossed):
     """W for all pairs of edges within reach, and where in the solutions it acts, in the order of the windows."""
-    first, offset = left.edge_start[a], right.edge_start[b]
+    first = np.uint64(left.edge_start[a])
     chunks, shifts, rows = lists
-    _list_chunks(left, a, right, b, low, high, chunks, shifts, rows)
     unit = left.length_unit[0]
     for c in range(n_chunks):
-        e, k = chunks[c] >> 32, chunks[c] & 0xFFFFFFFF
+        e, k = chunks[c] >> _UP, chunks[c] & _LOW
         here = k + shifts[e]
         length, weight = left.edge_length[first + e], left.edge_weight[first + e]
         # May write past the window: what it writes there is overwritten by the next.
@@ -136,27 +149,25 @@ def _fill_weights(left, a, right, b, similarity, low, high, n_chunks, lists, wei
         if not right.narrow:
             shifted(crossed, here, right.edge_swapped, k, rows[e])
     if similarity.tabled:
-        for e in range(left.edge_start[a + 1] - first):
+        for e in range(np.uint64(left.edge_start[a + 1]) - first):
             row = similarity.edges[left.edge_kind[first + e]]
-            for k in range(offset + low[e], offset + high[e]):
+            for k in range(low[e], high[e]):
                 weights[k + shifts[e]] *= row[right.edge_kind[k]]
 
 
 @compiled_for_speed
-def _split_weights(left, a, right, b, low, high, n_chunks, lists, weights, straight, tail, tail_ends):
+def _split_weights(left, a, right, high, n_chunks, lists, weights, straight, tail, tail_ends):
     """:func:`_fill_weights` in two lists, pairs of similar length and the tail; returns how many each has."""
-    first, offset = left.edge_start[a], right.edge_start[b]
-    chunks, shifts, rows = lists
-    _list_chunks(left, a, right, b, low, high, chunks, shifts, rows)
+    first = np.uint64(left.edge_start[a])
+    chunks, _, rows = lists
     unit, limit = left.length_unit[0], left.near_limit[0]
-    at, behind = 0, 0
+    at, behind = np.uint64(0), np.uint64(0)
     for c in range(n_chunks):
-        e, k = chunks[c] >> 32, chunks[c] & 0xFFFFFFFF
+        e, k = chunks[c] >> _UP, chunks[c] & _LOW
         length, weight = left.edge_length[first + e], left.edge_weight[first + e]
         near, far = split_weights(
             weights, straight, at, tail, tail_ends, behind,
-            right.edge_length, right.edge_weight, k, length, weight, unit, right.edge_ends, rows[e],
-            offset + high[e] - k, limit,
+            right.edge_length, right.edge_weight, k, length, weight, unit, right.edge_ends, rows[e], high[e] - k, limit,
         )  # fmt: skip
         at += near
         behind += far
@@ -275,12 +286,12 @@ def _slopes(left, a, right, b, similarity, low, high, weights, solution, slopes)
             for parameter in range(n_node):
                 slopes[2 + parameter] += x * z * similarity.node_slopes[parameter, kind_i, kind_j] / (value * value)
             at += 2
-    first, offset = left.edge_start[a], right.edge_start[b]
+    first = left.edge_start[a]
     at = 0
     for e in range(left.edge_start[a + 1] - first):
         row_i, row_j = 2 * count * left.edge_left[first + e], 2 * count * left.edge_right[first + e]
         length, kind = left.edge_length[first + e], left.edge_kind[first + e]
-        for k in range(offset + low[e], offset + high[e]):
+        for k in range(low[e], high[e]):
             p, q = 2 * right.edge_left[k], 2 * right.edge_right[k]
             coupled = solution[row_i + p] * solution[row_j + q + 1] + solution[row_j + q] * solution[row_i + p + 1]
             coupled += solution[row_i + q] * solution[row_j + p + 1] + solution[row_j + p] * solution[row_i + q + 1]
@@ -312,14 +323,13 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
     derivatives, unless it is empty; ``nodal`` the solutions x / f of every pair of nodes, one pair of graphs after the
     other, unless it is empty.
     """
-    low = np.empty(_largest(left.edge_start) + 1, np.int64)
-    high = np.empty(low.shape[0], np.int64)
-    chunks = np.empty(4096, np.int64)
-    shifts, offsets = np.empty(low.shape[0], np.int64), np.empty(low.shape[0], np.uint64)
+    low = np.empty(_largest(left.edge_start) + 1, np.uint64)
+    high, shifts, offsets = np.empty_like(low), np.empty_like(low), np.empty_like(low)
+    chunks = np.empty(_CHUNKS, np.uint64)
     most = _largest(left.node_start) * _largest(right.node_start)
     vectors = np.zeros((7, 2 * most + 64), left.node_root.dtype)
     rows = np.zeros((2, 2 * _largest(right.node_start) + 64), left.node_root.dtype)
-    weights = np.empty(4096, left.node_root.dtype)
+    weights = np.empty(_PAIRS, left.node_root.dtype)
     straight = np.empty(weights.shape[0], np.uint64)
     crossed = np.empty(weights.shape[0], np.uint64)
     tail, tail_ends = np.empty(weights.shape[0], weights.dtype), np.empty(weights.shape[0], np.uint64)
@@ -330,26 +340,25 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
     filled = 0
     for number in range(pairs.shape[0]):
         a, b = pairs[number, 0], pairs[number, 1]
-        total, n_chunks = _find_windows(left, a, right, b, low, high)
-        if n_chunks + 4 > chunks.shape[0]:
-            chunks = np.empty(n_chunks + n_chunks // 2 + 4, np.int64)
-        if total + CHUNK > weights.shape[0]:
-            weights = np.empty(total + total // 2 + CHUNK, left.node_root.dtype)
+        most_pairs, most_chunks = _needed(left, a, right, b, weights.shape[0] - CHUNK, chunks.shape[0] - 4)
+        if most_chunks + 4 > chunks.shape[0]:
+            chunks = np.empty(most_chunks + most_chunks // 2 + 4, np.uint64)
+        if most_pairs + CHUNK > weights.shape[0]:
+            weights = np.empty(most_pairs + most_pairs // 2 + CHUNK, left.node_root.dtype)
             straight = np.empty(weights.shape[0], np.uint64)
             crossed = np.empty(weights.shape[0], np.uint64)
             tail, tail_ends = np.empty(weights.shape[0], weights.dtype), np.empty(weights.shape[0], np.uint64)
-        size = (left.node_start[a + 1] - left.node_start[a]) * (right.node_start[b + 1] - right.node_start[b])
         lists = chunks, shifts, offsets
+        total, n_chunks = _list_chunks(left, a, right, b, low, high, chunks, shifts, offsets)
+        size = (left.node_start[a + 1] - left.node_start[a]) * (right.node_start[b + 1] - right.node_start[b])
         base = _prepare(left, a, right, b, similarity, node, guess, rows)
         whole = not splits
         while True:
-            near, behind = total, 0
+            near, behind = total, np.uint64(0)
             if whole:
-                _fill_weights(left, a, right, b, similarity, low, high, n_chunks, lists, weights, straight, crossed)
+                _fill_weights(left, a, right, similarity, low, high, n_chunks, lists, weights, straight, crossed)
             else:
-                near, behind = _split_weights(
-                    left, a, right, b, low, high, n_chunks, lists, weights, straight, tail, tail_ends
-                )
+                near, behind = _split_weights(left, a, right, high, n_chunks, lists, weights, straight, tail, tail_ends)
             for k in range(2 * size + PAD):
                 residual[k] = 0
             _apply_weights(near, weights, straight, crossed, right.narrow, guess, residual)

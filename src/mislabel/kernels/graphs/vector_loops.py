@@ -173,7 +173,7 @@ def split_weights(
     """
     arguments = (near, near_ends, at, tail, tail_ends, behind)
     arguments += (lengths, weights, first, length, weight, unit, ends, row, count, limit)
-    signature = types.UniTuple(types.int64, 2)(*arguments)
+    signature = types.UniTuple(types.uint64, 2)(*arguments)
 
     def codegen(context, builder, signature, arguments):
         kinds = signature.args
