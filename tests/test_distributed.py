@@ -52,6 +52,15 @@ def assert_equal(one, two):
         np.testing.assert_allclose(getattr(one, name), getattr(two, name), rtol=1e-8, atol=1e-8, err_msg=name)
 
 
+def test_copied_rows_are_left_out_there_too(client, data, small_steps):
+    features, labels, _, _ = data
+    some = np.arange(0, 3000, 10)
+    features, labels = np.vstack([features, features[some]]), np.append(labels, labels[some])
+    model = LabelNoiseRegressor(rank=60).fit(da.from_array(features, chunks=(700, -1)), labels, client=client)
+    assert_equal(model, LabelNoiseRegressor(rank=60).fit(features, labels))
+    np.testing.assert_array_equal(model.z_[3000:], model.z_[some])
+
+
 def test_dask_arrays_give_the_result_of_one_machine(client, data, local):
     features, labels, _, _ = data
     model = LabelNoiseRegressor(rank=60).fit(

@@ -164,6 +164,18 @@ class DistributedPoints:
         """Some rows, brought here."""
         return _taken(self.client, self.blocks, self.located(index), len(index))
 
+    def each_block(self, work: Callable[[FloatArray], Any]) -> list[Any]:
+        """``work`` of every block, in the order of the rows."""
+        return list(self.client.gather([self.client.submit(work, block, pure=False) for block in self.blocks]))
+
+    def kept(self, index: IntArray) -> DistributedPoints:
+        """Some rows, in ascending order, where they are."""
+        blocks, sizes = [], []
+        for number, _, local in self.located(index):
+            blocks.append(self.client.submit(_rows_of, self.blocks[number], local, pure=False))
+            sizes.append(len(local))
+        return DistributedPoints(self.client, blocks, sizes, self.shape[1])
+
     def factor_builder(self, kernel: Any) -> DistributedFactor:
         """A low-rank factor that grows on the workers."""
         return DistributedFactor(self, kernel)

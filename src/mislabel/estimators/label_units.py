@@ -10,6 +10,7 @@ import numpy as np
 
 from mislabel.decisions import Evidence
 from mislabel.errors import InvalidParameterError
+from mislabel.estimators.copies import Copies
 from mislabel.estimators.fitting import Fitted
 from mislabel.linalg.contract import FloatArray, IntArray
 
@@ -57,7 +58,13 @@ class LabelEvidence:
 
     @classmethod
     def of(
-        cls, fitted: Fitted, labels: FloatArray, present: IntArray, scale: float, predict_at: PredictAt
+        cls,
+        fitted: Fitted,
+        labels: FloatArray,
+        present: IntArray,
+        scale: float,
+        predict_at: PredictAt,
+        copies: Copies,
     ) -> LabelEvidence:
         """From a fit of the labels at the positions ``present``, in this order and divided by ``scale``."""
         absent = np.flatnonzero(np.isnan(labels))
@@ -70,6 +77,7 @@ class LabelEvidence:
             full = np.empty(labels.size)
             full[absent] = missing
             full[present] = values
+            copies.follow(full)
             return full
 
         loo = fitted.evidence

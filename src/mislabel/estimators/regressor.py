@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from mislabel.compiled_loops import clean_interrupts
 from mislabel.decisions import Calibration, Evidence, audit_table, calibrate
 from mislabel.errors import InvalidParameterError
+from mislabel.estimators.copies import Copies
 from mislabel.estimators.cross_fit import cross_fitted_mean
 from mislabel.estimators.fitting import FitOptions, fit_noise_model
 from mislabel.estimators.label_units import LabelEvidence, center_of, robust_scale
@@ -36,6 +37,7 @@ from mislabel.estimators.validation import (
 )
 from mislabel.kernels.adapters import PrecomputedKernel, as_kernel
 from mislabel.kernels.on_data import KernelOnData, take, take_points
+from mislabel.linalg.mapped import mapping_of
 from mislabel.linalg.threads import blas_threads
 from mislabel.noise.penalty import Penalty
 from mislabel.progress import ProgressReporter
@@ -200,11 +202,15 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         known_variance = check_label_errors(y_err, labels.size, rows)
         random_state = check_random_state(self.random_state)
         present = np.flatnonzero(~np.isnan(labels))
+        copies = self._copies(points, labels, known_variance, present)
+        present = copies.without(present)
         start_points = points
         if plan is not None and self.kernel is None:
             start_points = take_points(points, evenly_spread(labels.size, START_ROWS))
         kernel = as_kernel(self.kernel, start_points)
-        fit_points = points if present.size == labels.size else take(points, present, kernel)
+        fit_points = points
+        if present.size < labels.size:
+            fit_points = points.kept(present) if _is_elsewhere(points) else take(points, present, kernel)
         with ProgressReporter(self.verbose) as progress:
             target = labels[present]
             if series is None:
@@ -250,7 +256,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             self._predictor = predictor.without_rows()
         self.rank_, self.captured_ = predictor.rank, predictor.captured
         self.rows_, self.labels_ = rows, labels
-        self._store_evidence(fitted, points, present, labels)
+        self._store_evidence(fitted, points, present, labels, copies)
         self._store_solver(fitted, scale)
         self._similarity = fitted.kernel.kernel if similarity is None else similarity
         if choice is not None and choice.series is None:
@@ -438,7 +444,15 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         mean = self.center_ + self.scale_ * signal
         return mean if self.mean_model_ is None else mean + self.mean_model_.predict(points)
 
-    def _store_evidence(self, fitted: Any, points: Any, present: np.ndarray, labels: np.ndarray) -> None:
+    def _copies(self, points: Any, labels: np.ndarray, known_variance: np.ndarray, present: np.ndarray) -> Copies:
+        """Rows that do not take part, since another like them does; kernel matrices and files are taken as they are."""
+        if isinstance(self.kernel, str) or mapping_of(points) is not None:
+            return Copies.none()
+        return Copies.among(points, (labels, known_variance), present)
+
+    def _store_evidence(
+        self, fitted: Any, points: Any, present: np.ndarray, labels: np.ndarray, copies: Copies
+    ) -> None:
         if self._predictor.order is not None:
             # A low-rank fit keeps similar points together; evidence is told in the order of y.
             present = present[self._predictor.order]
@@ -449,7 +463,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                 return self.predict(points[np.ix_(absent, present)], return_std=True, prior_variance=prior)
             return self.predict(take_points(points, absent), return_std=True)
 
-        found = LabelEvidence.of(fitted, labels, present, self.scale_, predict_at)
+        found = LabelEvidence.of(fitted, labels, present, self.scale_, predict_at, copies)
         self.base_noise_variance_ = fitted.base * self.scale_**2
         self.jitter_ = fitted.jitter * self.scale_**2
         self.base_noise_status_ = fitted.status

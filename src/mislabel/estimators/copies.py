@@ -1,0 +1,93 @@
+"""Rows that are there more than once: one record, not several that confirm each other.
+
+A copy agrees perfectly with its original, whatever both are worth: leave-one-out would find it trustworthy, and a few of them
+make a model believe that there is no noise at all. So only the first of several copies takes part in a fit, and all of them get
+its verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mislabel.kernels.on_data import take_points
+from mislabel.linalg.contract import FloatArray, IntArray
+
+#: Labels that agree for one in so many random pairs of rows are too coarse to say that rows which agree are copies.
+RARE_AGREEMENT = 1000
+#: An odd number; multiplying with it spreads the bits of a hash.
+_SPREADING = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Positions of rows that are copies, and those of the first row that is like each of them."""
+
+    positions: IntArray
+    originals: IntArray
+
+    @classmethod
+    def none(cls) -> Copies:
+        """Every row is there once."""
+        return cls(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp))
+
+    @classmethod
+    def among(cls, points: Any, columns: tuple[FloatArray, ...], present: IntArray) -> Copies:
+        """Copies among the rows ``present``: equal in all features and in ``columns``, of which the first are the labels.
+
+        Points are an array, or rows elsewhere that take work by block; for others there are none. Where labels are coarse,
+        equal rows are no surprise, and none counts as a copy.
+        """
+        if present.size < 2:
+            return cls.none()
+        if hasattr(points, "each_block"):
+            hashes = np.concatenate(points.each_block(feature_hashes))
+        elif isinstance(points, np.ndarray) and points.ndim == 2:
+            hashes = feature_hashes(points)
+        else:
+            return cls.none()
+        hashes = _hashed(hashes, columns)[present]
+        order = np.argsort(hashes, kind="stable")
+        begins = np.append(True, np.diff(hashes[order]) != 0)
+        first = present[order[begins]][np.cumsum(begins) - 1]
+        positions, originals = present[order[~begins]], first[~begins]
+        if positions.size:
+            # Equal hashes of unequal rows are nearly impossible, but a verdict must not rest on that.
+            equal = (take_points(points, positions) == take_points(points, originals)).all(axis=1)
+            equal &= np.all([column[positions] == column[originals] for column in columns], axis=0)
+            positions, originals = positions[equal], originals[equal]
+        if not positions.size or _agreement(np.delete(columns[0], positions)) > 1.0 / RARE_AGREEMENT:
+            return cls.none()
+        return cls(positions, originals)
+
+    def without(self, present: IntArray) -> IntArray:
+        """The positions ``present`` less those of copies."""
+        return np.setdiff1d(present, self.positions, assume_unique=True) if self.positions.size else present
+
+    def follow(self, values: FloatArray) -> None:
+        """Give every copy the value of its original."""
+        values[self.positions] = values[self.originals]
+
+
+def feature_hashes(points: FloatArray) -> np.ndarray:
+    """A number for every row that rows with equal features share."""
+    return _hashed(np.zeros(len(points), dtype=np.uint64), points.T)
+
+
+def _hashed(start: np.ndarray, columns: Iterable[FloatArray]) -> np.ndarray:
+    found = start
+    for column in columns:
+        bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)  # -0 becomes 0
+        found = (found ^ bits) * _SPREADING
+        found ^= found >> np.uint64(29)
+    return found
+
+
+def _agreement(labels: FloatArray) -> float:
+    """How often two different labels, drawn at random, are equal."""
+    labels = labels[np.isfinite(labels)]
+    _, counts = np.unique(labels, return_counts=True)
+    return float(np.sum(counts * (counts - 1.0)) / max(labels.size * (labels.size - 1.0), 1.0))
