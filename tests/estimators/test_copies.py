@@ -57,6 +57,7 @@ def test_a_copied_error_is_found_and_noise_is_not_denied(friedman):
     model = LabelNoiseRegressor(missing="predict").fit(
         np.vstack([features, features[some]]), np.append(labels, labels[some])
     )
+    assert model.n_copies_ == 31
     # Copies agree perfectly; the noise is that of the others.
     assert model.base_noise_variance_ == pytest.approx(0.25, rel=0.4)
     table = model.audit()

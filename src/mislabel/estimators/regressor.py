@@ -118,6 +118,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
     noise_variance_ : noise variance of each label beyond the base noise.
     base_noise_variance_ : variance every label has; the numerical ``jitter_`` is part of it.
     base_noise_status_ : "found", "majority wrong" or "absorbed" where it was learned, else None.
+    n_copies_ : rows that are equal to an earlier one, label included: they take part in the fit once.
     loo_mean_, loo_variance_ : what the other labels predict, and its variance (base noise included, the label's own
         noise variance not).
     loo_error_, z_ : label minus ``loo_mean_``; the same over the square root of ``loo_variance_``.
@@ -467,6 +468,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.base_noise_variance_ = fitted.base * self.scale_**2
         self.jitter_ = fitted.jitter * self.scale_**2
         self.base_noise_status_ = fitted.status
+        self.n_copies_ = int(copies.positions.size)
         self.noise_variance_ = found.noise_variance
         self.loo_mean_, self.loo_variance_ = found.loo_mean, found.loo_variance
         self.loo_error_, self.z_ = found.loo_error, found.z

@@ -284,6 +284,7 @@ def summary(audit: Audit, source: Source, notes: Sequence[str] = ()) -> dict[str
         "id": audit.id,
         "rows": len(audit.table),
         "missing_labels": int(audit.table["label"].isna().sum()),
+        "copied_rows": audit.model.n_copies_,
         "suspects": audit.n_suspects,
         "fdr": audit.fdr,
         "summary": summary_lines(audit),

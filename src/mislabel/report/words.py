@@ -120,6 +120,11 @@ def trust_lines(audit: Audit) -> list[str]:
             f"Clean labels spread differently from what the model alone would promise{tails}; z, p-values and intervals "
             "allow for that."
         )
+    if model.n_copies_:
+        lines.append(
+            f"{count(model.n_copies_, 'row')} repeat an earlier one, label included: each such record was judged once, and all "
+            "its copies get that verdict."
+        )
     if model.base_noise_status_ == "majority wrong":
         lines.append("More labels seem wrong than right: trust the ranking more than the cut.")
     elif model.base_noise_status_ == "absorbed":
