@@ -374,6 +374,7 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
             if added * added <= _TAIL_SHARE * tol * values[number] * values[number]:
                 break
             whole = True
+            solution[:] = 0  # nothing of what went wrong may reach the second try
         if derived:
             if slopes.shape[0] > 0:
                 _slopes(left, a, right, b, similarity, low, high, weights, solution, slopes[number])

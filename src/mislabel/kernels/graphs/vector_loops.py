@@ -180,7 +180,7 @@ def split_weights(
         found, exponent = _gaussian_chunk(context, builder, kinds[6:], arguments[6:12])
         scalar, count, limit = arguments[10].type, arguments[14], arguments[15]
         first, row = arguments[8], arguments[13]
-        word, flag = ir.IntType(64), ir.IntType(1)
+        word = ir.IntType(64)
         words = ir.VectorType(word, CHUNK)
         table = _data(context, builder, kinds[12], arguments[12])
         places = builder.add(_load(builder, table, first, words, 8), _splat(builder, row, CHUNK))
@@ -201,7 +201,6 @@ def split_weights(
                 _store(builder, packed, _data(context, builder, *array), at, size)
             bits = builder.bitcast(mask, ir.IntType(CHUNK))
             counts.append(builder.zext(builder.ctpop(bits), word))
-        assert masks[0].type == ir.VectorType(flag, CHUNK)
         return context.make_tuple(builder, signature.return_type, counts)
 
     return signature, codegen
