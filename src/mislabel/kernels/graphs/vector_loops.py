@@ -14,13 +14,10 @@ from numba.extending import intrinsic
 
 #: Numbers handled at once by the loops over solutions: 32 bytes.
 LANES = {"float32": 8, "float64": 4}
-#: Vectors handled at once by these loops, and how many numbers they may so reach beyond the end.
-_AT_ONCE = 2
-PAD = _AT_ONCE * max(LANES.values())
+#: How many numbers these loops may reach beyond the end.
+PAD = max(LANES.values())
 #: Pairs of edges handled at once: most windows are no longer than this.
 CHUNK = 8
-#: Sums that the loop over the tail keeps: one would have every pair of edges wait for the last.
-_TAIL_SUMS = 4
 #: Coefficients of polynomials for 2^-f, |f| <= 1/2, whose error is below the rounding.
 _SERIES = {
     name: np.polynomial.chebyshev.cheb2poly(
@@ -227,11 +224,9 @@ def tail_form(typing, weights, ends, source, total):
         vector = ir.VectorType(scalar, 2)
         source = builder.bitcast(source, ir.IntType(8).as_pointer())
         swap = ir.Constant(ir.VectorType(ir.IntType(32), 2), [1, 0])
-        zero = ir.Constant(vector, [0.0, 0.0])
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(_TAIL_SUMS)]
-
-        def add(number, total):
-            places = builder.load(builder.gep(ends, [number]))
+        sums = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0, 0.0]))
+        with cgutils.for_range(builder, arguments[3]) as loop:
+            places = builder.load(builder.gep(ends, [loop.index]))
             at = []
             for shift in (0, 16, 32, 48):
                 moved = builder.lshr(places, ir.Constant(places.type, shift))
@@ -240,23 +235,10 @@ def tail_form(typing, weights, ends, source, total):
             form = builder.fmul(ii, builder.shuffle_vector(jj, jj, swap), flags=_CONTRACT)
             crossed = builder.fmul(ij, builder.shuffle_vector(ji, ji, swap), flags=_CONTRACT)
             form = builder.fadd(form, crossed, flags=_CONTRACT)
-            weight = _splat(builder, builder.load(builder.gep(weights, [number])), 2)
+            weight = _splat(builder, builder.load(builder.gep(weights, [loop.index])), 2)
             added = builder.fmul(weight, form, flags=_CONTRACT)
-            builder.store(builder.fadd(builder.load(total), added, flags=_CONTRACT), total)
-
-        count = arguments[3]
-        several = ir.Constant(count.type, _TAIL_SUMS)
-        rounds = builder.udiv(count, several)
-        with cgutils.for_range(builder, rounds) as loop:
-            start = builder.mul(loop.index, several)
-            for number, total in enumerate(sums):
-                add(builder.add(start, ir.Constant(count.type, number)), total)
-        done = builder.mul(rounds, several)
-        with cgutils.for_range(builder, builder.sub(count, done)) as loop:
-            add(builder.add(done, loop.index), sums[0])
-        value = builder.load(sums[0])
-        for total in sums[1:]:
-            value = builder.fadd(value, builder.load(total))
+            builder.store(builder.fadd(builder.load(sums), added, flags=_CONTRACT), sums)
+        value = builder.load(sums)
         one, two = (builder.extract_element(value, ir.Constant(ir.IntType(32), k)) for k in (0, 1))
         total = builder.fadd(one, two)
         return total if str(scalar) == "double" else builder.fpext(total, ir.DoubleType())
@@ -309,29 +291,21 @@ def scaled_row(typing, target, at, row, first, second, count):
 
 
 def _sweep_vectors(context, builder, count, name, body, n_sums, sum_type=None):
-    """Run ``body(offset, vector)`` for every vector's worth of ``count`` numbers; returns the sums by solution.
-
-    Several vectors at a time with sums of their own, which need not wait for each other; so up to PAD numbers more are read and
-    written.
-    """
+    """Run ``body(offset, vector)`` for every vector's worth of ``count`` numbers; returns the sums by solution."""
     lanes = LANES[name]
     scalar = ir.FloatType() if name == "float32" else ir.DoubleType()
     vector = ir.VectorType(scalar, lanes)
     zero = ir.Constant(sum_type or vector, [0.0] * lanes)
-    sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(n_sums)] for _ in range(_AT_ONCE)]
-    step = ir.Constant(count.type, _AT_ONCE * lanes)
-    rounds = builder.udiv(builder.add(count, ir.Constant(count.type, _AT_ONCE * lanes - 1)), step)
+    sums = [cgutils.alloca_once_value(builder, zero) for _ in range(n_sums)]
+    step = ir.Constant(count.type, lanes)
+    rounds = builder.udiv(builder.add(count, ir.Constant(count.type, lanes - 1)), step)
     with cgutils.for_range(builder, rounds) as loop:
-        start = builder.mul(loop.index, step)
-        for number, own in enumerate(sums):
-            added = body(builder.add(start, ir.Constant(count.type, number * lanes)), vector)
-            for total, value in zip(own, added, strict=True):
-                builder.store(builder.fadd(builder.load(total), value, flags=_CONTRACT), total)
+        added = body(builder.mul(loop.index, step), vector)
+        for total, value in zip(sums, added, strict=True):
+            builder.store(builder.fadd(builder.load(total), value, flags=_CONTRACT), total)
     results = []
-    for parts in zip(*sums, strict=True):
-        value = builder.load(parts[0])
-        for part in parts[1:]:
-            value = builder.fadd(value, builder.load(part))
+    for total in sums:
+        value = builder.load(total)
         for solution in (0, 1):
             lanes_of = [
                 builder.extract_element(value, ir.Constant(ir.IntType(32), k)) for k in range(solution, lanes, 2)
