@@ -29,8 +29,10 @@ _SERIES = {
 #: Gaussians are not made smaller than 2^-this: nothing beside rounding errors, in double precision too.
 _LARGEST_EXPONENT = 60.0
 _CONTRACT = ("contract",)
-#: Whether the processor can move some lanes of a vector to its front in one instruction.
-CAN_PACK = bool(llvm.get_host_cpu_features().get("avx512vl", False))
+_FEATURES = llvm.get_host_cpu_features()
+#: Whether the processor can move some lanes of a vector to its front: in one instruction, or by a table of permutations.
+_COMPRESSES, _PERMUTES = (bool(_FEATURES.get(name, False)) for name in ("avx512vl", "avx2"))
+CAN_PACK = _COMPRESSES or _PERMUTES
 
 
 def _data(context, builder, kind, array):
@@ -175,41 +177,79 @@ def split_weights(
     def codegen(context, builder, signature, arguments):
         kinds = signature.args
         found, exponent = _gaussian_chunk(context, builder, kinds[6:], arguments[6:12])
-        scalar, count, limit = arguments[10].type, arguments[14], arguments[15]
-        first, row = arguments[8], arguments[13]
+        first, row, count, limit = arguments[8], *arguments[13:]
         word = ir.IntType(64)
         words = ir.VectorType(word, CHUNK)
         table = _data(context, builder, kinds[12], arguments[12])
         places = builder.add(_load(builder, table, first, words, 8), _splat(builder, row, CHUNK))
-        numbers = ir.Constant(words, list(range(CHUNK)))
-        inside = builder.icmp_signed("<", numbers, _splat(builder, count, CHUNK))
+        integer = ir.IntType(32)
+        numbers = ir.Constant(ir.VectorType(integer, CHUNK), list(range(CHUNK)))
+        inside = builder.icmp_signed("<", numbers, _splat(builder, builder.trunc(count, integer), CHUNK))
         close = builder.fcmp_ordered("<", exponent, _splat(builder, limit, CHUNK))
         masks = builder.and_(inside, close), builder.and_(inside, builder.not_(close))
-        kind = "f32" if str(scalar) == "float" else "f64"
         counts = []
         for number, mask in enumerate(masks):
             values, ends, at = arguments[3 * number : 3 * number + 3]
-            for vector, name, array, size in (
-                (found, kind, (kinds[3 * number], values), context.get_abi_sizeof(scalar)),
-                (places, "i64", (kinds[3 * number + 1], ends), 8),
-            ):
-                packed = _packed(builder, vector, mask, name)
-                # Writes a whole vector: what is past the last entry is overwritten by the next ones.
-                _store(builder, packed, _data(context, builder, *array), at, size)
-            bits = builder.bitcast(mask, ir.IntType(CHUNK))
-            counts.append(builder.zext(builder.ctpop(bits), word))
+            for vector, kind, array in ((found, kinds[3 * number], values), (places, kinds[3 * number + 1], ends)):
+                _store_packed(builder, vector, mask, _data(context, builder, kind, array), at)
+            counts.append(_count(builder, mask, word))
         return context.make_tuple(builder, signature.return_type, counts)
 
     return signature, codegen
 
 
-def _packed(builder, vector, mask, name):
-    """The lanes of a vector that a mask picks, moved to its front."""
-    if not CAN_PACK:
-        return vector
-    kind = ir.FunctionType(vector.type, [vector.type, vector.type, mask.type])
-    pack = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.avx512.mask.compress.v{CHUNK}{name}")
-    return builder.call(pack, [vector, ir.Constant(vector.type, ir.Undefined), mask])
+def _count(builder, mask, word):
+    """How many lanes a mask picks."""
+    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.zext(builder.ctpop(builder.zext(bits, ir.IntType(8))), word)
+
+
+def _store_packed(builder, vector, mask, data, at):
+    """Store the lanes that a mask picks, moved to the front.
+
+    Writes as many as the vector has: what is past the last one picked is overwritten by the next ones.
+    """
+    element = vector.type.element
+    bytes_ = 4 if str(element) in ("float", "i32") else 8
+    lanes = vector.type.count
+    if _COMPRESSES:
+        name = {"float": "f32", "double": "f64", "i64": "i64"}[str(element)]
+        kind = ir.FunctionType(vector.type, [vector.type, vector.type, mask.type])
+        pack = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.avx512.mask.compress.v{lanes}{name}")
+        packed = builder.call(pack, [vector, ir.Constant(vector.type, ir.Undefined), mask])
+        _store(builder, packed, data, at, bytes_)
+    elif bytes_ * lanes > 32:  # more than one register: the second half behind what the first one has
+        half = lanes // 2
+        for first in (0, half):
+            picks = ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(first, first + half)))
+            part, some = builder.shuffle_vector(vector, vector, picks), builder.shuffle_vector(mask, mask, picks)
+            _store_packed(builder, part, some, data, at)
+            at = builder.add(at, _count(builder, some, at.type))
+    elif _PERMUTES:
+        registers = ir.VectorType(ir.IntType(32), 8)
+        order = _packing_order(builder, mask, registers)
+        kind = ir.FunctionType(registers, [registers, registers])
+        permute = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx2.permd")
+        packed = builder.call(permute, [builder.bitcast(vector, registers), order])
+        _store(builder, builder.bitcast(packed, vector.type), data, at, bytes_)
+
+
+def _packing_order(builder, mask, registers):
+    """The permutation of eight pieces of 32 bits that moves the lanes of a mask to the front, from a table of bytes."""
+    lanes = mask.type.count
+    width = registers.count // lanes
+    rows = []
+    for bits in range(1 << lanes):
+        order = sorted(range(lanes), key=lambda lane: not bits >> lane & 1)
+        rows.append([lane * width + piece for lane in order for piece in range(width)])
+    row = ir.VectorType(ir.IntType(8), registers.count)
+    name = f".packing_order_{lanes}"
+    table = builder.module.globals.get(name)
+    if table is None:
+        kind = ir.ArrayType(row, len(rows))
+        table = cgutils.global_constant(builder.module, name, ir.Constant(kind, [ir.Constant(row, r) for r in rows]))
+    bits = builder.zext(builder.bitcast(mask, ir.IntType(lanes)), ir.IntType(64))
+    return builder.zext(builder.load(builder.gep(table, [ir.Constant(ir.IntType(64), 0), bits])), registers)
 
 
 @intrinsic

@@ -1,0 +1,35 @@
+import numba
+import numpy as np
+import pytest
+
+from mislabel.kernels.graphs.vector_loops import CAN_PACK, CHUNK, split_weights
+
+
+@numba.njit
+def split(near, tail, lengths, weights, ends, at, behind, count, limit):
+    one, zero = weights.dtype.type(1), lengths.dtype.type(0)
+    return split_weights(
+        near[0], near[1], np.uint64(at), tail[0], tail[1], np.uint64(behind), lengths, weights, np.uint64(0), zero, one, one,
+        ends, np.uint64(1000), np.uint64(count), limit,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not CAN_PACK, reason="this processor cannot pack vectors: no tail is split off")
+@pytest.mark.parametrize(("real", "integer"), [(np.float32, np.int32), (np.float64, np.int64)])
+def test_every_choice_of_lanes_is_packed(real, integer):
+    weights, ends = np.arange(1, CHUNK + 1).astype(real), np.arange(CHUNK).astype(np.uint64)
+    for bits in range(1 << CHUNK):
+        close = bits >> np.arange(CHUNK) & 1 == 1
+        lengths = np.where(close, 1, 4).astype(integer)
+        for count in (1, 3, CHUNK - 1, CHUNK, CHUNK + 5):
+            lists = [(np.zeros(4 * CHUNK, real), np.zeros(4 * CHUNK, np.uint64)) for _ in range(2)]
+            found = split(*lists, lengths, weights, ends, 2, 5, count, real(9.0))
+            inside = np.arange(CHUNK) < count
+            for picked, total, (values, places), start, gaussian in zip(
+                (inside & close, inside & ~close), found, lists, (2, 5), (0.5, 2.0**-16), strict=True
+            ):
+                assert total == picked.sum()
+                here = slice(start, start + total)
+                np.testing.assert_allclose(values[here], gaussian * weights[picked], rtol=1e-6)
+                np.testing.assert_array_equal(places[here], ends[picked] + np.uint64(1000))
+                assert not values[:start].any()
