@@ -64,8 +64,8 @@ class MeanChoice:
         if self.series is not None:
             return (
                 f"successive rows share their errors (correlation {self.series:.2f}), so each stretch of rows was judged by "
-                "models that had not seen it: linear regression, gradient boosting and extra trees, weighed by how well each "
-                "predicts far stretches"
+                "models that had not seen it (linear regression, gradient boosting and extra trees), by what its labels' errors "
+                "share, and by what stands out in single ones"
             )
         if not self.densities:
             return "a Gaussian process alone (too few rows to compare models)"
@@ -119,7 +119,7 @@ def choose_mean(model: Any, points: Any, labels: Any, known_errors: Any, seed: i
 
 def _bare_density(name: str, points: Any, labels: Any, seed: int) -> float:
     """Density of the labels around the cross-fitted mean alone."""
-    out_of_fold, _ = cross_fitted_mean(mean_named(name), points, labels, np.random.RandomState(seed), None, refit=False)
+    out_of_fold, _ = cross_fitted_mean(mean_named(name), points, labels, np.random.RandomState(seed), None, False, 1)
     error = labels - out_of_fold
     density = calibrate(error, np.full(error.size, float(np.median(np.abs(error))) ** 2)).log_density
     return density if np.isfinite(density) else np.inf

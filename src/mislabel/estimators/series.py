@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 from sklearn.base import clone
-from sklearn.ensemble import VotingRegressor
 from sklearn.model_selection import KFold
 
 from mislabel.estimators.cross_fit import fitted_to_all, out_of_fold, seeded
 from mislabel.linalg.contract import FloatArray
+from mislabel.noise.drift import errors_of_series
 
 #: Correlation of successive rows' evidence from which on the rows are a series: neighbours share their errors, so a label
 #: must not be judged by its neighbours. Rows in arbitrary order stay below 0.1.
@@ -19,10 +18,6 @@ SERIES_FROM = 0.25
 _LEAST_SERIES = 200
 #: Contiguous stretches of rows, each judged by models of the others.
 STRETCHES = 20
-#: Fewer and longer ones, by which the models are weighed: the farther away, the less do shared errors help a prediction.
-FAR_STRETCHES = 5
-_ROUNDS = 10
-_HEAVY = 1e3
 
 
 def series_correlation(z: np.ndarray) -> float:
@@ -35,40 +30,13 @@ def series_correlation(z: np.ndarray) -> float:
 
 
 def judged_by_stretches(
-    panel: VotingRegressor, X: Any, labels: FloatArray, random_state: np.random.RandomState, n_jobs: int | None
-) -> tuple[FloatArray, VotingRegressor]:
-    """Predictions for every stretch of rows by a weighted panel that has not seen it, and the panel fitted to all rows.
+    panel: Any, X: Any, labels: FloatArray, random_state: np.random.RandomState, n_jobs: int | None
+) -> tuple[FloatArray, Any]:
+    """What every label should have been, and the panel fitted to all rows.
 
-    Models that learn what neighbours share, errors included, predict near stretches well and far ones badly: far ones give
-    the weights.
+    Each stretch of rows is predicted by a panel that has not seen it; what successive labels share of the errors that are
+    left, and what stands out in single ones, is put down to the labels.
     """
     panel = seeded(clone(panel), int(random_state.randint(np.iinfo(np.int32).max)))
-    far, near = (
-        np.column_stack(
-            [out_of_fold(model, X, labels, KFold(min(count, labels.size)), n_jobs) for _, model in panel.estimators]
-        )
-        for count in (FAR_STRETCHES, STRETCHES)
-    )
-    weights = panel_weights(far, labels)
-    return near @ weights, fitted_to_all(panel.set_params(weights=weights), X, labels)
-
-
-def panel_weights(predictions: FloatArray, labels: FloatArray) -> FloatArray:
-    """Weights, none negative and together one, with which columns of predictions are nearest to the labels.
-
-    Nearest by nearly absolute errors (least squares, large errors counted less in each round), so that wrong labels do not
-    decide.
-    """
-    weights = np.full(predictions.shape[1], 1.0 / predictions.shape[1])
-    for _ in range(_ROUNDS):
-        error = np.abs(labels - predictions @ weights)
-        usual = float(np.median(error))
-        if not usual > 0:
-            break
-        trust = np.sqrt(usual / np.maximum(error, usual))
-        # One more row, as heavy as can be, for the sum.
-        heavy = _HEAVY * float(np.sqrt(np.sum((trust[:, None] * predictions) ** 2)) or 1.0)
-        rows = np.vstack([trust[:, None] * predictions, np.full(weights.size, heavy)])
-        weights, _ = nnls(rows, np.append(trust * labels, heavy))
-        weights /= weights.sum()
-    return np.asarray(weights)
+    residual = labels - out_of_fold(panel, X, labels, KFold(min(STRETCHES, labels.size)), n_jobs)
+    return labels - errors_of_series(residual), fitted_to_all(panel, X, labels)
