@@ -190,30 +190,25 @@ def split_weights(
         counts = []
         for number, mask in enumerate(masks):
             values, ends, at = arguments[3 * number : 3 * number + 3]
+            bits = builder.bitcast(mask, ir.IntType(CHUNK))
             for vector, kind, array in ((found, kinds[3 * number], values), (places, kinds[3 * number + 1], ends)):
-                _store_packed(builder, vector, mask, _data(context, builder, kind, array), at)
-            counts.append(_count(builder, mask, word))
+                _store_packed(builder, vector, bits, _data(context, builder, kind, array), at)
+            counts.append(builder.zext(builder.ctpop(bits), word))
         return context.make_tuple(builder, signature.return_type, counts)
 
     return signature, codegen
 
 
-def _count(builder, mask, word):
-    """How many lanes a mask picks."""
-    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
-    return builder.zext(builder.ctpop(builder.zext(bits, ir.IntType(8))), word)
-
-
-def _store_packed(builder, vector, mask, data, at):
-    """Store the lanes that a mask picks, moved to the front.
+def _store_packed(builder, vector, bits, data, at):
+    """Store the lanes whose bit is set, moved to the front.
 
     Writes as many as the vector has: what is past the last one picked is overwritten by the next ones.
     """
-    element = vector.type.element
-    bytes_ = 4 if str(element) in ("float", "i32") else 8
-    lanes = vector.type.count
+    element, lanes = str(vector.type.element), vector.type.count
+    bytes_ = 4 if element == "float" else 8
     if _COMPRESSES:
-        name = {"float": "f32", "double": "f64", "i64": "i64"}[str(element)]
+        name = {"float": "f32", "double": "f64", "i64": "i64"}[element]
+        mask = builder.bitcast(bits, ir.VectorType(ir.IntType(1), lanes))
         kind = ir.FunctionType(vector.type, [vector.type, vector.type, mask.type])
         pack = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.avx512.mask.compress.v{lanes}{name}")
         packed = builder.call(pack, [vector, ir.Constant(vector.type, ir.Undefined), mask])
@@ -222,34 +217,35 @@ def _store_packed(builder, vector, mask, data, at):
         half = lanes // 2
         for first in (0, half):
             picks = ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(first, first + half)))
-            part, some = builder.shuffle_vector(vector, vector, picks), builder.shuffle_vector(mask, mask, picks)
-            _store_packed(builder, part, some, data, at)
-            at = builder.add(at, _count(builder, some, at.type))
+            some = builder.and_(
+                builder.lshr(bits, ir.Constant(bits.type, first)), ir.Constant(bits.type, (1 << half) - 1)
+            )
+            _store_packed(builder, builder.shuffle_vector(vector, vector, picks), some, data, at)
+            at = builder.add(at, builder.zext(builder.ctpop(some), at.type))
     elif _PERMUTES:
         registers = ir.VectorType(ir.IntType(32), 8)
-        order = _packing_order(builder, mask, registers)
         kind = ir.FunctionType(registers, [registers, registers])
         permute = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx2.permd")
+        order = _packing_order(builder, bits, lanes, registers)
         packed = builder.call(permute, [builder.bitcast(vector, registers), order])
         _store(builder, builder.bitcast(packed, vector.type), data, at, bytes_)
 
 
-def _packing_order(builder, mask, registers):
-    """The permutation of eight pieces of 32 bits that moves the lanes of a mask to the front, from a table of bytes."""
-    lanes = mask.type.count
+def _packing_order(builder, bits, lanes, registers):
+    """The permutation of eight pieces of 32 bits that moves the lanes picked to the front, from a table of bytes."""
     width = registers.count // lanes
-    rows = []
-    for bits in range(1 << lanes):
-        order = sorted(range(lanes), key=lambda lane: not bits >> lane & 1)
-        rows.append([lane * width + piece for lane in order for piece in range(width)])
     row = ir.VectorType(ir.IntType(8), registers.count)
     name = f".packing_order_{lanes}"
     table = builder.module.globals.get(name)
     if table is None:
-        kind = ir.ArrayType(row, len(rows))
-        table = cgutils.global_constant(builder.module, name, ir.Constant(kind, [ir.Constant(row, r) for r in rows]))
-    bits = builder.zext(builder.bitcast(mask, ir.IntType(lanes)), ir.IntType(64))
-    return builder.zext(builder.load(builder.gep(table, [ir.Constant(ir.IntType(64), 0), bits])), registers)
+        rows = []
+        for picked in range(1 << lanes):
+            order = sorted(range(lanes), key=lambda lane: not picked >> lane & 1)
+            rows.append(ir.Constant(row, [lane * width + piece for lane in order for piece in range(width)]))
+        table = cgutils.global_constant(builder.module, name, ir.Constant(ir.ArrayType(row, len(rows)), rows))
+    word = ir.IntType(64)
+    found = builder.load(builder.gep(table, [ir.Constant(word, 0), builder.zext(bits, word)]))
+    return builder.zext(found, registers)
 
 
 @intrinsic
