@@ -13,6 +13,8 @@ from mislabel.errors import InvalidParameterError
 from mislabel.linalg.contract import FloatArray
 
 FOLDS = 5
+#: So many partitions into folds are averaged over: one alone leaves the accidents of its trees in every prediction.
+REPEATS = 3
 #: Up to so many rows a mean model is fitted by one thread.
 MANY_ROWS = 20_000
 
@@ -24,15 +26,18 @@ def cross_fitted_mean(
     random_state: np.random.RandomState,
     n_jobs: int | None,
     refit: bool = True,
+    repeats: int = REPEATS,
 ) -> tuple[FloatArray, Any]:
     """Out-of-fold predictions for the training rows, and the model fitted to all of them for new rows (or None)."""
     if not (hasattr(model, "fit") and hasattr(model, "predict")):
         raise InvalidParameterError(f"mean must be a regressor with fit and predict, got {type(model).__name__}.")
-    seed = int(random_state.randint(np.iinfo(np.int32).max))
-    model = seeded(clone(model), seed)
-    folds = KFold(min(FOLDS, labels.size), shuffle=True, random_state=seed)
-    found = out_of_fold(model, X, labels, folds, n_jobs)
-    return found, fitted_to_all(model, X, labels) if refit else None
+    found = np.zeros(labels.size)
+    for _ in range(repeats):
+        seed = int(random_state.randint(np.iinfo(np.int32).max))
+        own = seeded(clone(model), seed)
+        folds = KFold(min(FOLDS, labels.size), shuffle=True, random_state=seed)
+        found += out_of_fold(own, X, labels, folds, n_jobs) / repeats
+    return found, fitted_to_all(own, X, labels) if refit else None
 
 
 def out_of_fold(model: Any, X: Any, labels: FloatArray, folds: KFold, n_jobs: int | None) -> FloatArray:
