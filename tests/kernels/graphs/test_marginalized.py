@@ -17,6 +17,7 @@ from mislabel.kernels import (
     SquaredExponential,
     TensorProduct,
     WeightedSum,
+    gram_matrix,
 )
 from mislabel.kernels.graphs import packing
 from mislabel.kernels.graphs.vector_loops import CAN_PACK
@@ -108,6 +109,43 @@ def test_equals_the_dense_definition(seed, stopping, prior, length):
         KroneckerDelta("element", prior), SquaredExponential("length", length), stopping, **EXACT
     )
     np.testing.assert_allclose(walk([first], [second], nodal=True), nodal, rtol=1e-9)
+
+
+def test_starts_are_weighed():
+    names = ("CH4", "C6H6", "CH3CH2OH")
+    graphs = [tent(name) for name in names]
+    weights = [np.where(graph.nodes["element"] == 1, 0.3, 1.0) for graph in graphs]
+    expected = np.array(
+        [
+            [
+                first @ naive.molecular_kernel(a, b, 0.05, 0.3, 0.1)[1] @ second
+                for b, second in zip(graphs, weights, strict=True)
+            ]
+            for a, first in zip(graphs, weights, strict=True)
+        ]
+    )
+    for precision, tolerance in ((EXACT, 1e-10), ({}, 1e-6)):
+        kernel = MolecularKernel(0.05, 0.3, 0.1, hydrogen_weight=0.3, **precision)
+        np.testing.assert_allclose(kernel(graphs), expected, rtol=tolerance)
+        np.testing.assert_allclose(kernel(graphs[:1], graphs[1:]), expected[:1, 1:], rtol=tolerance)
+    matrix, gradient = kernel.precise()(graphs, eval_gradient=True)
+    for k in range(gradient.shape[2]):
+        step = 1e-5 * np.eye(kernel.theta.size)[k]
+        up, down = (kernel.precise().clone_with_theta(kernel.theta + sign * step)(graphs) for sign in (1, -1))
+        np.testing.assert_allclose(gradient[:, :, k], (up - down) / 2e-5, rtol=1e-4, atol=1e-4 * matrix.max())
+    assert gram_matrix(kernel, graphs) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan])
+def test_starting_weights_must_be_positive(weight):
+    graphs = [tent("CH4")]
+    with pytest.raises(InvalidParameterError, match="hydrogen_weight must be positive"):
+        MolecularKernel(hydrogen_weight=weight)(graphs)
+    graph = Graph(2, [(0, 1)], nodes={"start": np.array([1.0, 0.0])})
+    with pytest.raises(InvalidGraphError, match="'start'.*positive"):
+        MarginalizedGraphKernel(starting_attribute="start")([graph])
+    with pytest.raises(InvalidGraphError, match="no node attribute 'begin'"):
+        MarginalizedGraphKernel(starting_attribute="begin")([graph])
 
 
 @pytest.mark.skipif(not CAN_PACK, reason="this processor cannot pack vectors: no tail is split off")

@@ -36,6 +36,7 @@ class Walk:
     starting: float
     tol: float
     dtype: str
+    start: str | None = None  # node attribute that multiplies the starting probability
 
 
 class PairEngine:
@@ -53,6 +54,7 @@ class PairEngine:
             walk.node_kernel.attributes(),
             self.gaussian.attribute if self.gaussian else None,
             self.rest.attributes() if self.rest is not None else frozenset(),
+            walk.start,
         )
         self.arrays = self._lay_out(walk)
         self._tables: dict[tuple[str, bool], tuple[FloatArray, FloatArray]] = {}

@@ -147,6 +147,7 @@ class MarginalizedGraphKernel(WalkKernel):
     node_kernel, edge_kernel : similarities of node and edge attributes, between 0 and 1; None for one everywhere.
     stopping_probability : chance that a walk ends at each step; small values see far.
     starting_probability : weight of every node as a start; the kernel is proportional to its square.
+    starting_attribute : name of a node attribute by which that weight is multiplied; None for none.
     tol : relative error of a kernel value.
     dtype : "float32" is fast and good to about 1e-7, "float64" is needed for nuggets below 1e-5 of the diagonal.
     n_jobs : threads; None or -1 for all cores.
@@ -165,6 +166,7 @@ class MarginalizedGraphKernel(WalkKernel):
         tol: float = 1e-7,
         dtype: str = "float32",
         n_jobs: int | None = None,
+        starting_attribute: str | None = None,
     ) -> None:
         self.node_kernel = node_kernel
         self.edge_kernel = edge_kernel
@@ -175,6 +177,7 @@ class MarginalizedGraphKernel(WalkKernel):
         self.tol = tol
         self.dtype = dtype
         self.n_jobs = n_jobs
+        self.starting_attribute = starting_attribute
 
     def parameters(self) -> tuple[Parameter, ...]:
         """Starting and stopping probability, then those of the node and edge kernels."""
@@ -213,7 +216,13 @@ class MarginalizedGraphKernel(WalkKernel):
         if self.dtype not in PRECISIONS:
             raise InvalidParameterError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}.")
         walk = Walk(
-            self._nodes, self._edges, self.stopping_probability, self.starting_probability, self.tol, self.dtype
+            self._nodes,
+            self._edges,
+            self.stopping_probability,
+            self.starting_probability,
+            self.tol,
+            self.dtype,
+            self.starting_attribute,
         )
         return PairEngine(walk, _checked(X), None if Y is None else _checked(Y))
 

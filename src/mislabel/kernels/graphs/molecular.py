@@ -23,6 +23,8 @@ from mislabel.kernels.graphs.wrappers import Normalized, Power, PreparedNormaliz
 PROPERTIES = ("extensive", "intensive")
 #: How far tuning may move the amplitude (the square of the starting probability) from its start.
 _AMPLITUDE_RANGE = 1e4
+#: Node attribute with the weights of atoms as starts.
+_START = "start"
 #: Hyperparameters of the first walk.
 _OWN = ("starting_probability", "stopping_probability", "element_prior", "edge_length_scale")
 
@@ -41,6 +43,8 @@ class MolecularKernel(WalkKernel):
         normalised and labels not centred. "intensive" for those that do not (gaps, logarithms): normalised, and raised to
         ``exponent``.
     exponent : only for intensive properties.
+    hydrogen_weight : how much a hydrogen counts as the start of a walk, any other atom being one; None for one too. The
+        surroundings of its neighbour tell most of what those of a hydrogen do.
     far : a second walk that sees farther, added to this one; None for none. It needs molecules rather than graphs, three to
         four times as long, and lowers errors; see :meth:`with_far_walk`.
     adjacency, zoom : how molecules become graphs, see :meth:`Graph.from_ase`; graphs are taken as they are.
@@ -59,6 +63,7 @@ class MolecularKernel(WalkKernel):
         *,
         property: str = "extensive",
         exponent: float = 4.0,
+        hydrogen_weight: float | None = None,
         far: FarWalk | None = None,
         adjacency: str = "compactbell4,2",
         zoom: float = 0.65,
@@ -78,6 +83,7 @@ class MolecularKernel(WalkKernel):
         self.dtype = dtype
         self.property = property
         self.exponent = exponent
+        self.hydrogen_weight = hydrogen_weight
         self.far = far
         self.adjacency = adjacency
         self.zoom = zoom
@@ -100,6 +106,7 @@ class MolecularKernel(WalkKernel):
             "element_prior": 0.5,
             "edge_length_scale": 0.1,
             "exponent": 8.0,
+            "hydrogen_weight": 0.3,
             "far": far,
         }
         usual.update({f"{name}_bounds": "fixed" for name in _OWN[1:]})
@@ -180,25 +187,45 @@ class MolecularKernel(WalkKernel):
 
     def _walks(self, left: list[Any], right: list[Any] | None) -> PreparedKernel:
         """One walk or the sum of two, before normalisation."""
+        weight = self.hydrogen_weight
+        if weight is not None and not (np.isfinite(weight) and weight > 0):
+            raise InvalidParameterError(f"hydrogen_weight must be positive, got {weight!r}.")
         elements = KroneckerDelta("element", self.element_prior)
         near = self._walk(elements, self.edge_length_scale, self.stopping_probability)
         far = self.far
         if far is None:
-            return near.prepared(left, right)
+            return near.prepared(self._starts(left), self._starts(right))
         if not far.weight > 0:
             raise InvalidParameterError(f"the weight of the far walk must be positive, got {far.weight!r}.")
         nodes = TensorProduct(elements, SquaredExponential("coordination", far.coordination_scale))
         other = self._walk(nodes, far.edge_length_scale, far.stopping_probability)
         return PreparedTwoWalks(
-            near.prepared([item.near for item in left], None if right is None else [item.near for item in right]),
-            other.prepared([item.far for item in left], None if right is None else [item.far for item in right]),
+            near.prepared(self._starts(left, "near"), self._starts(right, "near")),
+            other.prepared(self._starts(left, "far"), self._starts(right, "far")),
             far.weight,
         )
+
+    def _starts(self, items: list[Any] | None, which: str | None = None) -> Any:
+        """The graphs of one walk, their atoms weighed as starts."""
+        if items is None:
+            return None
+        graphs = items if which is None else [getattr(item, which) for item in items]
+        if self.hydrogen_weight is None:
+            return graphs
+        return [
+            replace(
+                graph, nodes={**graph.nodes, _START: np.where(graph.nodes["element"] == 1, self.hydrogen_weight, 1.0)}
+            )
+            for graph in graphs
+        ]
 
     def _walk(self, nodes: Piece, length_scale: float, stopping: float) -> MarginalizedGraphKernel:
         starting = self.starting_probability if self.property == "extensive" else 1.0
         edges = SquaredExponential("length", length_scale)
-        return MarginalizedGraphKernel(nodes, edges, stopping, starting, tol=self.tol, dtype=self.dtype)
+        start = None if self.hydrogen_weight is None else _START
+        return MarginalizedGraphKernel(
+            nodes, edges, stopping, starting, tol=self.tol, dtype=self.dtype, starting_attribute=start
+        )
 
     def contracted_gradient(self, X: Any, weights: Any) -> Any:
         """``sum_ij W_ij dK_ij / dtheta``."""

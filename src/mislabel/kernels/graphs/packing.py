@@ -54,6 +54,7 @@ class PackedGraphs:
     node_start: IntArray
     edge_start: IntArray
     degree: np.ndarray
+    start: np.ndarray
     left: IntArray
     right: IntArray
     weight: np.ndarray
@@ -73,8 +74,12 @@ class PackedGraphs:
         node_attributes: frozenset[str],
         length: str | None,
         edge_attributes: frozenset[str],
+        start: str | None = None,
     ) -> PackedGraphs:
-        """Lay the graphs out; edges of each graph in ascending order of the attribute ``length``."""
+        """Lay the graphs out; edges of each graph in ascending order of the attribute ``length``.
+
+        The node attribute ``start`` says how much each node counts as a start.
+        """
         node_start = np.concatenate([[0], np.cumsum([graph.n_nodes for graph in graphs])]).astype(np.int64)
         edge_start = np.concatenate([[0], np.cumsum([graph.n_edges for graph in graphs])]).astype(np.int64)
         edges = np.concatenate([graph.edges for graph in graphs]) if graphs else np.zeros((0, 2), np.int64)
@@ -97,6 +102,7 @@ class PackedGraphs:
             edge_start,
             # A node without edges: the walk stops there at once, whatever its degree is said to be.
             np.where(degree > 0, degree, 1.0),
+            np.ones(degree.size) if start is None else _starting_weights(graphs, start),
             left,
             right,
             # Both directions of a self-loop are the same.
@@ -132,8 +138,8 @@ class PackedGraphs:
             node_start=self.node_start,
             node_kind=self.node_kinds.codes,
             node_root=root.astype(dtype),
-            node_begin=np.full(root.size, starting, dtype=dtype),
-            node_ratio=(starting / root).astype(dtype),
+            node_begin=(starting * self.start).astype(dtype),
+            node_ratio=(starting * self.start / root).astype(dtype),
             edge_start=self.edge_start,
             edge_left=padded(self.left, np.uint32),
             edge_right=padded(self.right, np.uint32),
@@ -178,6 +184,13 @@ class PackedGraphs:
         shortest = float(self.length.min())
         step = max(float(self.length.max()) - shortest, 1e-300) / most
         return np.round((self.length - shortest) / step).astype(integer), step * _SCALE / length_scale
+
+
+def _starting_weights(graphs: Sequence[Graph], name: str) -> np.ndarray:
+    weights = _gather(graphs, "node", name)
+    if weights.dtype.kind not in "iuf" or not (weights > 0).all():
+        raise InvalidGraphError(f"the starting weights of nodes (attribute {name!r}) must be positive numbers.")
+    return weights.astype(float)
 
 
 def _gather(graphs: Sequence[Graph], what: str, name: str) -> np.ndarray:
