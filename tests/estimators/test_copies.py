@@ -35,6 +35,27 @@ def test_equal_rows_with_coarse_labels_are_no_copies(rng):
     assert Copies.among(machine, (rating,), everything(300)).positions.size == 0
 
 
+def test_records_with_coarse_labels_are_copies_if_that_is_no_accident(rng):
+    points, labels = rng.normal(size=(400, 3)).round(2), rng.integers(3, 9, size=400).astype(float)
+    copied, here = np.arange(60), np.arange(400, 460)
+    points = np.vstack([points, points[copied]])
+
+    def found(again, rows=points):
+        return np.sort(Copies.among(rows, (np.append(labels, again),), everything(460)).positions)
+
+    np.testing.assert_array_equal(found(labels[copied]), here)
+    # A fifth of the copies was changed afterwards: the others still are copies.
+    changed = labels[copied].copy()
+    changed[:12] += 10.0
+    np.testing.assert_array_equal(found(changed), here[12:])
+    # Measured again, and equal only by accident.
+    assert found(rng.integers(3, 9, size=60).astype(float)).size == 0
+    # Features of which so many rows are bound to have the same.
+    assert found(labels[copied], np.round(points)).size == 0
+    # Few settings, each measured many times.
+    assert Copies.among(points[np.arange(460) % 20], (np.zeros(460),), everything(460)).positions.size == 0
+
+
 def test_what_is_no_table_has_no_copies():
     assert Copies.among(["a", "a"], (np.ones(2),), everything(2)).positions.size == 0
 

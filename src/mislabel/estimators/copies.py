@@ -16,8 +16,14 @@ import numpy as np
 from mislabel.kernels.on_data import take_points
 from mislabel.linalg.contract import FloatArray, IntArray
 
-#: Labels that agree for one in so many random pairs of rows are too coarse to say that rows which agree are copies.
+#: Labels that agree for one in so many random pairs of rows are too coarse to say by themselves that rows which agree are
+#: copies.
 RARE_AGREEMENT = 1000
+#: Where labels are coarse, equal rows are copies if fewer than one in so many pairs of rows with equal features is expected
+#: by accident, at least half of all rows have features of their own, and labels of rows with equal features agree so much
+#: more often than chance has it (Cohen's kappa).
+RARE_FEATURES = 100
+LEAST_KAPPA = 1.0 / 3.0
 #: An odd number; multiplying with it spreads the bits of a hash.
 _SPREADING = np.uint64(0x9E3779B97F4A7C15)
 
@@ -39,17 +45,17 @@ class Copies:
         """Copies among the rows ``present``: equal in all features and in ``columns``, of which the first are the labels.
 
         Points are an array, or rows elsewhere that take work by block; for others there are none. Where labels are coarse,
-        equal rows are no surprise, and none counts as a copy.
+        equal rows may be repeated measurements: then it takes more to be a copy.
         """
         if present.size < 2:
             return cls.none()
         if hasattr(points, "each_block"):
-            hashes = np.concatenate(points.each_block(feature_hashes))
+            features = np.concatenate(points.each_block(feature_hashes))
         elif isinstance(points, np.ndarray) and points.ndim == 2:
-            hashes = feature_hashes(points)
+            features = feature_hashes(points)
         else:
             return cls.none()
-        hashes = _hashed(hashes, columns)[present]
+        hashes = _hashed(features, columns)[present]
         order = np.argsort(hashes, kind="stable")
         begins = np.append(True, np.diff(hashes[order]) != 0)
         first = present[order[begins]][np.cumsum(begins) - 1]
@@ -59,7 +65,13 @@ class Copies:
             equal = (take_points(points, positions) == take_points(points, originals)).all(axis=1)
             equal &= np.all([column[positions] == column[originals] for column in columns], axis=0)
             positions, originals = positions[equal], originals[equal]
-        if not positions.size or _agreement(np.delete(columns[0], positions)) > 1.0 / RARE_AGREEMENT:
+        if not positions.size:
+            return cls.none()
+        by_chance = _agreement(np.delete(columns[0], positions))
+        if by_chance > 1.0 / RARE_AGREEMENT and (
+            not isinstance(points, np.ndarray)
+            or not _is_no_accident(points[present], features[present], hashes, by_chance)
+        ):
             return cls.none()
         return cls(positions, originals)
 
@@ -86,8 +98,21 @@ def _hashed(start: np.ndarray, columns: Iterable[FloatArray]) -> np.ndarray:
     return found
 
 
-def _agreement(labels: FloatArray) -> float:
-    """How often two different labels, drawn at random, are equal."""
-    labels = labels[np.isfinite(labels)]
-    _, counts = np.unique(labels, return_counts=True)
-    return float(np.sum(counts * (counts - 1.0)) / max(labels.size * (labels.size - 1.0), 1.0))
+def _is_no_accident(points: FloatArray, features: np.ndarray, rows: np.ndarray, by_chance: float) -> bool:
+    """Whether rows that are equal, coarse labels included, are records that were copied.
+
+    ``features`` and ``rows`` are hashes without and with the labels, which agree ``by_chance`` in random pairs.
+    """
+    if np.unique(features).size < 0.5 * features.size:
+        return False
+    equal = _agreement(features)
+    if RARE_FEATURES * np.prod([_agreement(column) for column in points.T]) > equal:
+        return False
+    return bool(_agreement(rows) / equal - by_chance >= LEAST_KAPPA * (1.0 - by_chance))
+
+
+def _agreement(values: np.ndarray) -> float:
+    """How often two different values, drawn at random, are equal."""
+    _, counts = np.unique(values[values == values], return_counts=True)  # NaN equals nothing
+    total = counts.sum()
+    return float(np.sum(counts * (counts - 1.0)) / max(total * (total - 1.0), 1.0))
