@@ -105,9 +105,12 @@ def test_majority_of_wrong_labels_is_seen_however_small_their_noise():
     rng = np.random.default_rng(3)
     error = np.where(rng.uniform(size=800) < 0.7, rng.normal(0, 1, 800), rng.normal(0, 0.05, 800))
     nothing, variance = np.zeros(800), np.full(800, np.mean(error**2))
-    assert judge(nothing, error, variance, 1.0, label_variance=1e6) == "absorbed"
+    assert judge(nothing, error, variance, nothing, 1.0, label_variance=1e6) == "absorbed"
+    # Unless the small ones are no smaller than what is known of every label's noise lets expect.
+    known = np.full(800, 0.9 * variance[0])
+    assert judge(nothing, error, variance, known, 1.0, label_variance=1e6) == "found"
     heavy = rng.standard_t(3, 800)
-    assert judge(nothing, heavy, np.full(800, np.mean(heavy**2)), 1.0, label_variance=1e6) == "found"
+    assert judge(nothing, heavy, np.full(800, np.mean(heavy**2)), nothing, 1.0, label_variance=1e6) == "found"
 
 
 def test_base_noise_zero_with_an_imprecise_matrix():
@@ -129,7 +132,7 @@ def test_heavy_tails_are_not_taken_for_two_kinds_of_labels():
     noise, variance, base, label_variance = np.zeros(size), np.ones(size), 0.2, 1.0
     heavy = random_state.standard_t(5, size)
     assert fit_scale_mixture(heavy).evidence > HIDDEN_EVIDENCE
-    assert judge(noise, heavy, variance, base, label_variance) == "found"
+    assert judge(noise, heavy, variance, np.zeros(size), base, label_variance) == "found"
     two_kinds = random_state.standard_normal(size) * np.where(random_state.random(size) < 0.6, 0.2, 2.0)
-    assert judge(noise, two_kinds, variance, base, label_variance) == "absorbed"
-    assert judge(noise, random_state.standard_normal(size), variance, base, label_variance) == "found"
+    assert judge(noise, two_kinds, variance, np.zeros(size), base, label_variance) == "absorbed"
+    assert judge(noise, random_state.standard_normal(size), variance, np.zeros(size), base, label_variance) == "found"

@@ -278,7 +278,8 @@ class _ExactFit:
         if fit.kinds.fraction > MAJORITY:
             return "majority wrong"
         noise, cavity = fit.noise_variance, fit.cavity
-        return judge(noise, cavity.error, cavity.variance, fit.kinds.base, robust_variance(self.labels))
+        known, base = self.known_noise, fit.kinds.base
+        return judge(noise, cavity.error, cavity.variance, known, base, robust_variance(self.labels))
 
     def _tuned(self, base: float | None, *, shape_only: bool = False, kernel: KernelOnData | None = None) -> Tuned:
         return tune(
@@ -324,7 +325,8 @@ class _ExactFit:
         if options.learns_base and not self.flat:
             if status is None:
                 evidence = fitted.evidence
-                status = judge(fitted.noise, evidence.error, evidence.variance, base, robust_variance(labels))
+                known, spread = self.known_noise, robust_variance(labels)
+                status = judge(fitted.noise, evidence.error, evidence.variance, known, base, spread)
             if status == "absorbed":
                 del problem, signal, solution, fitted
                 return self._without_base(kernel)

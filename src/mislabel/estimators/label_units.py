@@ -15,6 +15,10 @@ from mislabel.estimators.fitting import Fitted
 from mislabel.linalg.contract import FloatArray, IntArray
 
 _MAD_TO_STD = 1.4826
+#: Rounding counts from this part of the labels' variance on.
+LEAST_ROUNDING = 1e-4
+#: Values that occur so often are steps of a scale, not accidents.
+_OFTEN = 3
 
 #: Predicts the points at these positions, with standard deviations.
 PredictAt = Callable[[IntArray], tuple[FloatArray, FloatArray]]
@@ -39,6 +43,21 @@ def robust_scale(centred: FloatArray) -> float:
         if scale > 1e-12 * np.max(np.abs(centred), initial=0.0):
             return float(scale)
     return 1.0
+
+
+def rounding_variance(labels: FloatArray) -> float:
+    """Variance that coarse labels (grades, counts, few digits) have at least, half a step being their standard deviation.
+
+    Zero for fine ones. Equal labels have an unbounded density where noise may be as small as it likes: without this, the
+    commonest grade is taken for the truth, known exactly, and all others for errors. Rounding alone would be a twelfth of a
+    squared step, with which the same can happen to labels whose noise is below a step.
+    """
+    values, counts = np.unique(labels, return_counts=True)
+    steps = values[counts >= _OFTEN]
+    if steps.size < 2 or 2 * counts[counts >= _OFTEN].sum() < labels.size:
+        return 0.0
+    variance = (0.5 * float(np.median(np.diff(steps)))) ** 2
+    return variance if variance > LEAST_ROUNDING * robust_scale(labels - np.median(labels)) ** 2 else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from mislabel.errors import InvalidParameterError
 from mislabel.estimators.copies import Copies
 from mislabel.estimators.cross_fit import cross_fitted_mean
 from mislabel.estimators.fitting import FitOptions, fit_noise_model
-from mislabel.estimators.label_units import LabelEvidence, center_of, robust_scale
+from mislabel.estimators.label_units import LabelEvidence, center_of, robust_scale, rounding_variance
 from mislabel.estimators.low_rank_fit import START_ROWS, RankPlan, fit_low_rank, plan_on_workers, plan_rank
 from mislabel.estimators.means import AUTO, MeanChoice, choose_mean, mean_named
 from mislabel.estimators.prediction import ExactPredictor, Predictor
@@ -205,6 +205,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         present = np.flatnonzero(~np.isnan(labels))
         copies = self._copies(points, labels, known_variance, present)
         present = copies.without(present)
+        if y_err is None and self.noise == "per-label" and self.base_noise == "auto":
+            known_variance += rounding_variance(labels[present])
         start_points = points
         if plan is not None and self.kernel is None:
             start_points = take_points(points, evenly_spread(labels.size, START_ROWS))

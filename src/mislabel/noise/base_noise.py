@@ -106,7 +106,7 @@ def find_base_noise(signal: DenseSignal, labels: FloatArray, known_noise: FloatA
     best_base, best_noise = _polish(path, best_base, floor)
     path.noise = best_noise
     _, state = path.at(best_base)
-    status = judge(state.noise, *state.leave_one_out(), best_base, robust_variance(labels))
+    status = judge(state.noise, *state.leave_one_out(), known_noise, best_base, robust_variance(labels))
     if status == "found" and mostly_wrong and best_base > STUCK * uniform:
         status = "absorbed"
     return BaseNoise(best_base, state.noise, path.price, status)
@@ -127,10 +127,18 @@ def _polish(path: _Path, base: float, floor: float) -> tuple[float, FloatArray]:
     return base, path.at(base)[1].noise
 
 
-def judge(noise: FloatArray, error: FloatArray, variance: FloatArray, base: float, label_variance: float) -> Status:
+def judge(
+    noise: FloatArray,
+    error: FloatArray,
+    variance: FloatArray,
+    known_noise: FloatArray,
+    base: float,
+    label_variance: float,
+) -> Status:
     """Tell a good end from the two ways in which learning the base noise fails when most labels are wrong.
 
-    ``error`` and ``variance`` are leave-one-out, without the labels' own noise.
+    ``error`` and ``variance`` are leave-one-out, without the labels' own noise; ``known_noise`` is the part of the variance
+    that was not learned.
     """
     if np.count_nonzero(noise) > MAJORITY * noise.size:
         return "majority wrong"
@@ -138,8 +146,10 @@ def judge(noise: FloatArray, error: FloatArray, variance: FloatArray, base: floa
         return "found"
     # With an honest base noise the trusted labels' standardised errors are normal. If it has swallowed most of the wrong
     # labels, what is left is a visible mixture of two widths.
+    # Errors below what is known of a label's noise (equal grades, say) do not make it one of the narrow kind.
     trusted = noise == 0.0
-    mixture = fit_scale_mixture(error[trusted] / np.sqrt(variance[trusted]))
+    visible = np.maximum(error**2, known_noise)[trusted]
+    mixture = fit_scale_mixture(np.sqrt(visible / variance[trusted]))
     two_kinds = mixture.evidence > HIDDEN_EVIDENCE and mixture.ratio > APART
     if mixture.mostly_wide or (base > LARGE_BASE * label_variance and two_kinds):
         return "absorbed"
