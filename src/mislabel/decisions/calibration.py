@@ -2,8 +2,9 @@
 
 Clean labels of real tables are often heavier-tailed than a Gaussian process with one base noise can say, and predictions from
 near duplicates are promised too sharply. The errors themselves tell: they are described as a mixture of clean labels, Student-t
-with variance ``scale * v + floor``, and wrong ones, normal with an additional variance. Where that is no better than the model's
-own word (t with infinitely many degrees of freedom, scale one, floor zero), the model's word stands.
+with variance ``scale * v + floor``, and wrong ones, normal with an additional variance. That holds for every model with errors
+enough to tell: to believe the model's own word (t with infinitely many degrees of freedom, scale one, floor zero) until it is
+clearly refuted lets more false discoveries through than were asked for.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from mislabel.decisions.evidence import Evidence, FloatArray
 #: Errors beyond this many tell nothing new about five numbers.
 MOST_ERRORS = 5000
 _LEAST_ERRORS = 50
-#: Log likelihood that a calibration must gain to replace the model's own word: one for each of its three more numbers (Akaike).
-LEAST_GAIN = 3.0
+#: Log likelihood that a calibration gains over the model's own word where it is worth a word: one for each of its three more
+#: numbers (Akaike).
+NOTICEABLE_GAIN = 3.0
 _MAD_TO_STD = 1.4826
 #: Promised standard deviations are not believed below this fraction of the typical error: likelihoods of exact duplicates are
 #: unbounded.
@@ -40,7 +42,8 @@ class Calibration:
     degrees : of freedom of the Student-t; infinite for a normal distribution.
     wrong_fraction, wrong_std : of the other group.
     log_density : mean log predictive density of all labels under the mixture; larger is better.
-    adjusted : whether this differs from the model's own word.
+    adjusted : whether this was fitted to errors; else it is the model's own word, for want of errors.
+    noticeable : whether it differs from the model's own word by more than accidents do.
     """
 
     scale: float
@@ -51,6 +54,7 @@ class Calibration:
     wrong_std: float
     log_density: float
     adjusted: bool
+    noticeable: bool
 
     def apply(self, evidence: Evidence) -> Evidence:
         """The evidence with the spread that was found instead of the one that was promised."""
@@ -65,9 +69,10 @@ class Calibration:
         return replace(evidence, wrong_fraction=self.wrong_fraction, wrong_std=self.wrong_std)
 
 
-def as_promised(log_density: float = float("nan"), wrong_fraction: float = 0.0, wrong_std: float = 0.0) -> Calibration:
+def as_promised() -> Calibration:
     """The calibration that takes the model at its word."""
-    return Calibration(1.0, 0.0, 0.0, float("inf"), wrong_fraction, wrong_std, log_density, adjusted=False)
+    nothing = float("nan")
+    return Calibration(1.0, 0.0, 0.0, float("inf"), 0.0, 0.0, nothing, adjusted=False, noticeable=False)
 
 
 def calibrate(error: FloatArray, variance: FloatArray) -> Calibration:
@@ -85,11 +90,6 @@ def calibrate(error: FloatArray, variance: FloatArray) -> Calibration:
     e, v = error / unit, np.maximum(variance / unit**2, _SHARPEST**2)
     plain = min((_fit(e, v, start, promised=True) for start in _STARTS[:2]), key=lambda fit: fit[0])
     full = min((_fit(e, v, start, promised=False) for start in _STARTS), key=lambda fit: fit[0])
-    shift = np.log(unit)
-    # Three more numbers must earn their keep, with something to spare: the model's word is the default.
-    if e.size * (plain[0] - full[0]) <= LEAST_GAIN:
-        share, spread = _sigmoid(plain[1][0]), float(np.exp(0.5 * plain[1][1]))
-        return as_promised(-plain[0] - shift, share, spread * unit)
     x = full[1]
     degrees = 2.0 + float(np.exp(x[4]))
     return Calibration(
@@ -99,8 +99,9 @@ def calibrate(error: FloatArray, variance: FloatArray) -> Calibration:
         degrees=float("inf") if degrees > _NORMAL_FROM else degrees,
         wrong_fraction=_sigmoid(x[0]),
         wrong_std=float(np.exp(0.5 * x[1])) * unit,
-        log_density=-full[0] - shift,
+        log_density=-full[0] - np.log(unit),
         adjusted=True,
+        noticeable=e.size * (plain[0] - full[0]) > NOTICEABLE_GAIN,
     )
 
 

@@ -301,6 +301,7 @@ def summary(audit: Audit, source: Source, notes: Sequence[str] = ()) -> dict[str
         "trust": trust_lines(audit),
         "calibration": {
             "adjusted": calibration.adjusted,
+            "noticeable": calibration.noticeable,
             "scale": calibration.scale,
             "floor_std": float(np.sqrt(calibration.floor)),
             "degrees_of_freedom": _finite(calibration.degrees),

@@ -113,7 +113,7 @@ def trust_lines(audit: Audit) -> list[str]:
             f"expected, {percent(share)} of the labels' own standard deviation."
             + (" Only gross errors can be seen." if share >= 0.4 else "")
         )
-    if calibration.adjusted:
+    if calibration.noticeable:
         heavy = f" with heavy tails (Student t, {calibration.degrees:.2g} degrees of freedom)"
         tails = "" if np.isinf(calibration.degrees) else heavy
         lines.append(
