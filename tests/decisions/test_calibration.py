@@ -56,6 +56,18 @@ def test_wrong_labels_do_not_pass_for_tails(rng):
     assert np.mean(p_values(evidence)[200:] < 0.05) == pytest.approx(0.05, abs=0.03)
 
 
+def test_errors_a_thousand_times_too_large_are_not_taken_for_tails():
+    # Hardly any errors lie in between: described as heavy tails, labels that are nine standard deviations off passed.
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        error = rng.normal(size=600)
+        error[:30] = rng.normal(0, 700, 30)
+        error[30:33] = [8.0, -9.0, 20.0]
+        found = calibrate(error, np.ones(600))
+        assert found.degrees > 10
+        assert (p_values(found.apply(evidence_of(error, np.ones(600))))[30:33] < 1e-4).all()
+
+
 def test_promises_too_sharp_are_not_believed(rng):
     variance = np.where(np.arange(1000) % 3 == 0, 1e-8, 1.0)
     error = rng.normal(size=1000)

@@ -30,6 +30,8 @@ _SHARPEST = 0.1
 #: Logarithms (or logits) of: share of wrong labels, their variance, scale, floor, degrees of freedom less two.
 _BOUNDS = [(-9.0, 0.0), (-4.0, 14.0), (-5.0, 5.0), (-14.0, 3.0), (-1.5, 5.0)]
 _STARTS = [(-2.0, 2.0, 0.0, -6.0, 1.5), (-2.0, 5.0, 0.0, -1.0, 1.5), (-2.0, 3.0, 0.0, -3.0, 4.0)]
+#: Scale, floor and degrees of freedom that amount to the model's own word.
+_AS_PROMISED = (0.0, -14.0, 5.0)
 _NORMAL_FROM = 60.0
 
 
@@ -89,7 +91,8 @@ def calibrate(error: FloatArray, variance: FloatArray) -> Calibration:
         return as_promised()
     e, v = error / unit, np.maximum(variance / unit**2, _SHARPEST**2)
     plain = min((_fit(e, v, start, promised=True) for start in _STARTS[:2]), key=lambda fit: fit[0])
-    full = min((_fit(e, v, start, promised=False) for start in _STARTS), key=lambda fit: fit[0])
+    starts = [*_STARTS, (*plain[1], *_AS_PROMISED)]
+    full = min((_fit(e, v, start, promised=False) for start in starts), key=lambda fit: fit[0])
     x = full[1]
     degrees = 2.0 + float(np.exp(x[4]))
     return Calibration(
