@@ -68,6 +68,26 @@ def test_errors_a_thousand_times_too_large_are_not_taken_for_tails():
         assert (p_values(found.apply(evidence_of(error, np.ones(600))))[30:33] < 1e-4).all()
 
 
+def test_noise_in_proportion_to_the_label_is_noticed(rng):
+    expected = np.exp(rng.normal(2.0, 1.5, 2000))
+    variance = np.full(2000, 0.01)
+    error = rng.normal(size=2000) * np.sqrt(0.01 + (0.05 * expected) ** 2)
+    error[:100] += rng.normal(0, 30, 100)
+    found = calibrate(error, variance, expected)
+    assert found.noticeable
+    assert np.sqrt(found.relative) == pytest.approx(0.05, rel=0.15)
+    assert found.degrees > 8
+    assert found.log_density > calibrate(error, variance).log_density + 0.1
+    evidence = replace(evidence_of(error, variance), expected=expected)
+    p = p_values(found.apply(evidence))[100:]
+    for part in (expected[100:] < 3, expected[100:] > 30):
+        assert np.mean(p[part] < 0.05) == pytest.approx(0.05, abs=0.025)
+    # Where noise does not grow with the label, none is made up.
+    none = calibrate(0.1 * rng.normal(size=2000), variance, expected)
+    assert np.sqrt(none.relative) < 0.003
+    assert not none.noticeable
+
+
 def test_promises_too_sharp_are_not_believed(rng):
     variance = np.where(np.arange(1000) % 3 == 0, 1e-8, 1.0)
     error = rng.normal(size=1000)
@@ -81,7 +101,9 @@ def test_promises_too_sharp_are_not_believed(rng):
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_units_do_not_matter(rng, scale):
     error, variance = t.rvs(3, size=800, random_state=2), np.ones(800)
-    one, other = calibrate(error, variance), calibrate(scale * error, scale**2 * variance)
+    expected = np.linspace(1.0, 9.0, 800)
+    one = calibrate(error, variance, expected)
+    other = calibrate(scale * error, scale**2 * variance, scale * expected)
     assert other.degrees == pytest.approx(one.degrees, rel=1e-3)
     assert other.log_density == pytest.approx(one.log_density - np.log(scale), abs=1e-6)
 

@@ -1,14 +1,16 @@
 """How far leave-one-out errors really spread, compared with what the model promised.
 
-Clean labels of real tables are often heavier-tailed than a Gaussian process with one base noise can say, and predictions from
-near duplicates are promised too sharply. The errors themselves tell: they are described as a mixture of clean labels, Student-t
-with variance ``scale * v + floor``, and wrong ones, normal with an additional variance. That holds for every model with errors
-enough to tell: to believe the model's own word (t with infinitely many degrees of freedom, scale one, floor zero) until it is
-clearly refuted lets more false discoveries through than were asked for.
+Clean labels of real tables are often heavier-tailed than a Gaussian process with one base noise can say, predictions from near
+duplicates are promised too sharply, and large labels are noisier than small ones. The errors themselves tell: they are
+described as a mixture of clean labels, Student-t with variance ``scale * v + floor + relative * expected^2``, and wrong ones,
+normal with an additional variance. That holds for every model with errors enough to tell: to believe the model's own word (t
+with infinitely many degrees of freedom, scale one, the others zero) until it is clearly refuted lets more false discoveries
+through than were asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,11 +29,14 @@ _MAD_TO_STD = 1.4826
 #: Promised standard deviations are not believed below this fraction of the typical error: likelihoods of exact duplicates are
 #: unbounded.
 _SHARPEST = 0.1
-#: Logarithms (or logits) of: share of wrong labels, their variance, scale, floor, degrees of freedom less two.
-_BOUNDS = [(-9.0, 0.0), (-4.0, 14.0), (-5.0, 5.0), (-14.0, 3.0), (-1.5, 5.0)]
+#: Logarithms (or logits) of: share of wrong labels, their variance, scale, floor, degrees of freedom less two, noise in
+#: proportion to the label.
+_BOUNDS = [(-9.0, 0.0), (-4.0, 14.0), (-5.0, 5.0), (-14.0, 3.0), (-1.5, 5.0), (-14.0, 5.0)]
 _STARTS = [(-2.0, 2.0, 0.0, -6.0, 1.5), (-2.0, 5.0, 0.0, -1.0, 1.5), (-2.0, 3.0, 0.0, -3.0, 4.0)]
 #: Scale, floor and degrees of freedom that amount to the model's own word.
 _AS_PROMISED = (0.0, -14.0, 5.0)
+#: Starts for noise in proportion to the label: none, and as much as there is in all.
+_NO_MORE, _MORE = -14.0, -1.0
 _NORMAL_FROM = 60.0
 
 
@@ -39,8 +44,8 @@ _NORMAL_FROM = 60.0
 class Calibration:
     """Spread of clean labels around what the others expect.
 
-    scale, floor, sharpest : variance of a clean label is ``scale * max(v, sharpest) + floor``, ``v`` being what the model
-        promised.
+    scale, floor, sharpest, relative : variance of a clean label is ``scale * max(v, sharpest) + floor + relative * m^2``, ``v``
+        being what the model promised and ``m`` the expected label.
     degrees : of freedom of the Student-t; infinite for a normal distribution.
     wrong_fraction, wrong_std : of the other group.
     log_density : mean log predictive density of all labels under the mixture; larger is better.
@@ -51,6 +56,7 @@ class Calibration:
     scale: float
     floor: float
     sharpest: float
+    relative: float
     degrees: float
     wrong_fraction: float
     wrong_std: float
@@ -64,6 +70,7 @@ class Calibration:
         if not self.adjusted:
             return evidence
         variance = self.scale * np.maximum(evidence.variance, self.sharpest) + self.floor
+        variance = variance + self.relative * evidence.expected**2
         return replace(evidence, variance=variance, z=evidence.error / np.sqrt(variance), degrees=self.degrees)
 
     def with_wrong_group(self, evidence: Evidence) -> Evidence:
@@ -74,31 +81,41 @@ class Calibration:
 def as_promised() -> Calibration:
     """The calibration that takes the model at its word."""
     nothing = float("nan")
-    return Calibration(1.0, 0.0, 0.0, float("inf"), 0.0, 0.0, nothing, adjusted=False, noticeable=False)
+    return Calibration(1.0, 0.0, 0.0, 0.0, float("inf"), 0.0, 0.0, nothing, adjusted=False, noticeable=False)
 
 
-def calibrate(error: FloatArray, variance: FloatArray) -> Calibration:
-    """Describe leave-one-out errors; NaN errors (missing labels) do not count."""
+def calibrate(error: FloatArray, variance: FloatArray, expected: FloatArray | None = None) -> Calibration:
+    """Describe leave-one-out errors, by how large the labels are too if ``expected`` is given; NaN errors do not count."""
     known = np.isfinite(error) & (variance > 0)
-    error, variance = error[known], variance[known]
+    size = np.zeros(error.size) if expected is None else expected**2
+    error, variance, size = error[known], variance[known], size[known]
     if error.size > MOST_ERRORS:
         # Evenly through the sorted errors, so that the sample has the same quantiles.
         order = np.argsort(error, kind="stable")
         chosen = order[np.linspace(0, error.size - 1, MOST_ERRORS).round().astype(int)]
-        error, variance = error[chosen], variance[chosen]
+        error, variance, size = error[chosen], variance[chosen], size[chosen]
     unit = _MAD_TO_STD * float(np.median(np.abs(error))) if error.size else 0.0
     if error.size < _LEAST_ERRORS or unit == 0.0:
         return as_promised()
     e, v = error / unit, np.maximum(variance / unit**2, _SHARPEST**2)
-    plain = min((_fit(e, v, start, promised=True) for start in _STARTS[:2]), key=lambda fit: fit[0])
-    starts = [*_STARTS, (*plain[1], *_AS_PROMISED)]
-    full = min((_fit(e, v, start, promised=False) for start in starts), key=lambda fit: fit[0])
+    typical = float(np.mean(size))
+    squares = size / typical if typical > 0.0 else size
+
+    def best(starts: Iterable[tuple[float, ...]]) -> tuple[float, FloatArray]:
+        return min((_fit(e, v, squares, start) for start in starts), key=lambda fit: fit[0])
+
+    plain = best(start[:2] for start in _STARTS[:2])
+    full = best([*_STARTS, (*plain[1], *_AS_PROMISED)])
+    if typical > 0.0:
+        full = best([(*full[1], _NO_MORE), *((*x, _MORE) for x in (full[1], (*plain[1], *_AS_PROMISED)))])
     x = full[1]
+    relative = float(np.exp(x[5])) * unit**2 / typical if x.size > 5 and x[5] > _NO_MORE else 0.0
     degrees = 2.0 + float(np.exp(x[4]))
     return Calibration(
         scale=float(np.exp(x[2])),
         floor=float(np.exp(x[3])) * unit**2,
         sharpest=(_SHARPEST * unit) ** 2,
+        relative=relative,
         degrees=float("inf") if degrees > _NORMAL_FROM else degrees,
         wrong_fraction=_sigmoid(x[0]),
         wrong_std=float(np.exp(0.5 * x[1])) * unit,
@@ -112,23 +129,28 @@ def _sigmoid(value: float) -> float:
     return float(1.0 / (1.0 + np.exp(-value)))
 
 
-def _fit(e: FloatArray, v: FloatArray, start: tuple[float, ...], *, promised: bool) -> tuple[float, FloatArray]:
-    """Mean negative log density and parameters of the best mixture from one start."""
-    square = e**2
+def _fit(e: FloatArray, v: FloatArray, squares: FloatArray, start: tuple[float, ...]) -> tuple[float, FloatArray]:
+    """Mean negative log density and parameters of the best mixture from one start.
+
+    A start of two numbers leaves the clean labels as the model promised, one of five has none that are noisier if larger.
+    """
+    error_square = e**2
 
     def value(x: FloatArray) -> float:
         share = _sigmoid(x[0])
-        clean = v if promised else np.exp(x[2]) * v + np.exp(x[3])
-        if promised:
-            first = -0.5 * (square / clean + np.log(2.0 * np.pi * clean))
+        if x.size == 2:
+            clean = v
+            first = -0.5 * (error_square / clean + np.log(2.0 * np.pi * clean))
         else:
+            clean = np.exp(x[2]) * v + np.exp(x[3])
+            if x.size > 5:
+                clean = clean + np.exp(x[5]) * squares
             nu = 2.0 + np.exp(x[4])
             constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu)
-            first = constant - 0.5 * np.log(clean) - 0.5 * (nu + 1.0) * np.log1p(square / (nu * clean))
+            first = constant - 0.5 * np.log(clean) - 0.5 * (nu + 1.0) * np.log1p(error_square / (nu * clean))
         wide = clean + np.exp(x[1])
-        second = -0.5 * (square / wide + np.log(2.0 * np.pi * wide))
+        second = -0.5 * (error_square / wide + np.log(2.0 * np.pi * wide))
         return -float(np.mean(np.logaddexp(first + np.log1p(-share), second + np.log(share))))
 
-    free = 2 if promised else 5
-    found = minimize(value, np.array(start[:free]), method="L-BFGS-B", bounds=_BOUNDS[:free])
+    found = minimize(value, np.array(start), method="L-BFGS-B", bounds=_BOUNDS[: len(start)])
     return float(found.fun), np.asarray(found.x)

@@ -337,7 +337,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         """How far leave-one-out errors spread, compared with ``loo_variance_``; found when first asked for."""
         check_is_fitted(self)
         if self._calibration is None:
-            self._calibration = calibrate(self.loo_error_, self.loo_variance_)
+            self._calibration = calibrate(self.loo_error_, self.loo_variance_, self.loo_mean_)
         return self._calibration
 
     @property

@@ -304,6 +304,7 @@ def summary(audit: Audit, source: Source, notes: Sequence[str] = ()) -> dict[str
             "noticeable": calibration.noticeable,
             "scale": calibration.scale,
             "floor_std": float(np.sqrt(calibration.floor)),
+            "relative_std": float(np.sqrt(calibration.relative)),
             "degrees_of_freedom": _finite(calibration.degrees),
             "share_of_wrong_labels": calibration.wrong_fraction,
         },

@@ -116,9 +116,11 @@ def trust_lines(audit: Audit) -> list[str]:
     if calibration.noticeable:
         heavy = f" with heavy tails (Student t, {calibration.degrees:.2g} degrees of freedom)"
         tails = "" if np.isinf(calibration.degrees) else heavy
+        relative = float(np.sqrt(calibration.relative))
+        larger = f", more where labels are large (by {percent(relative)} of the label)" if relative >= 1e-3 else ""
         lines.append(
-            f"Clean labels spread differently from what the model alone would promise{tails}; z, p-values and intervals "
-            "allow for that."
+            f"Clean labels spread differently from what the model alone would promise{tails}{larger}; z, p-values and "
+            "intervals allow for that."
         )
     if model.n_copies_:
         lines.append(
