@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import approx_fprime
 from scipy.stats import norm, t
 
-from mislabel.decisions import Evidence, calibrate, p_values
+from mislabel.decisions import Evidence, calibrate, calibration, p_values
 from mislabel.decisions.thresholds import half_width
 
 
@@ -12,6 +13,18 @@ def evidence_of(error, variance):
     zeros = np.zeros(error.size)
     rows = np.arange(error.size)
     return Evidence(rows, zeros + error, zeros, variance, error, error / np.sqrt(variance), zeros, zeros)
+
+
+@pytest.mark.parametrize("start", [(-2.0, 2.0), (-2.0, 2.0, 0.3, -3.0, 1.5), (-2.0, 2.0, 0.3, -3.0, 1.5, -1.0)])
+def test_slopes_equal_finite_differences(start, rng, monkeypatch):
+    error, variance, squares = 3.0 * rng.standard_t(3, size=200), rng.uniform(0.5, 1.5, 200), rng.uniform(0, 2, 200)
+    objectives = []
+    search = calibration.minimize
+    monkeypatch.setattr(calibration, "minimize", lambda f, *a, **k: objectives.append(f) or search(f, *a, **k))
+    calibration._fit(error, variance, squares, start)
+    at = np.array(start) + 0.1
+    expected = approx_fprime(at, lambda x: objectives[0](x)[0], 1e-6)
+    np.testing.assert_allclose(objectives[0](at)[1], expected, rtol=1e-4, atol=1e-6)
 
 
 def test_honest_models_are_changed_little(rng):

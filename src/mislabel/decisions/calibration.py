@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 
 from mislabel.decisions.evidence import Evidence, FloatArray
 
@@ -134,23 +134,36 @@ def _fit(e: FloatArray, v: FloatArray, squares: FloatArray, start: tuple[float, 
 
     A start of two numbers leaves the clean labels as the model promised, one of five has none that are noisier if larger.
     """
-    error_square = e**2
+    square = e**2
 
-    def value(x: FloatArray) -> float:
-        share = _sigmoid(x[0])
+    def value(x: FloatArray) -> tuple[float, FloatArray]:
+        share, spread = _sigmoid(x[0]), np.exp(x[1])
+        clean = v
+        if x.size > 2:
+            parts = [np.exp(x[2]) * v, np.exp(x[3]), np.exp(x[5]) * squares if x.size > 5 else 0.0]
+            clean = parts[0] + parts[1] + parts[2]
+        wide = clean + spread
         if x.size == 2:
-            clean = v
-            first = -0.5 * (error_square / clean + np.log(2.0 * np.pi * clean))
+            first = -0.5 * (square / clean + np.log(2.0 * np.pi * clean))
+            by_clean = 0.5 * (square / clean - 1.0) / clean
         else:
-            clean = np.exp(x[2]) * v + np.exp(x[3])
-            if x.size > 5:
-                clean = clean + np.exp(x[5]) * squares
             nu = 2.0 + np.exp(x[4])
+            ratio = square / (nu * clean)
             constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu)
-            first = constant - 0.5 * np.log(clean) - 0.5 * (nu + 1.0) * np.log1p(error_square / (nu * clean))
-        wide = clean + np.exp(x[1])
-        second = -0.5 * (error_square / wide + np.log(2.0 * np.pi * wide))
-        return -float(np.mean(np.logaddexp(first + np.log1p(-share), second + np.log(share))))
+            first = constant - 0.5 * np.log(clean) - 0.5 * (nu + 1.0) * np.log1p(ratio)
+            by_clean = 0.5 * ((nu + 1.0) * ratio / (1.0 + ratio) - 1.0) / clean
+        second = -0.5 * (square / wide + np.log(2.0 * np.pi * wide))
+        density = np.logaddexp(first + np.log1p(-share), second + np.log(share))
+        wrong = np.exp(second + np.log(share) - density)
+        by_wide = wrong * 0.5 * (square / wide - 1.0) / wide
+        slopes = [np.mean(wrong) - share, np.mean(by_wide) * spread]
+        if x.size > 2:
+            by_all = (1.0 - wrong) * by_clean + by_wide
+            by_nu = digamma(0.5 * (nu + 1.0)) - digamma(0.5 * nu) - 1.0 / nu - np.log1p(ratio)
+            by_nu = 0.5 * (1.0 - wrong) * (by_nu + (nu + 1.0) / nu * ratio / (1.0 + ratio))
+            slopes += [np.mean(by_all * parts[0]), np.mean(by_all) * parts[1], np.mean(by_nu) * (nu - 2.0)]
+            slopes += [np.mean(by_all * parts[2])] if x.size > 5 else []
+        return -float(np.mean(density)), -np.array(slopes)
 
-    found = minimize(value, np.array(start), method="L-BFGS-B", bounds=_BOUNDS[: len(start)])
+    found = minimize(value, np.array(start), jac=True, method="L-BFGS-B", bounds=_BOUNDS[: len(start)])
     return float(found.fun), np.asarray(found.x)
