@@ -22,8 +22,8 @@ from mislabel.decisions.evidence import Evidence, FloatArray
 #: Errors beyond this many tell nothing new about five numbers.
 MOST_ERRORS = 5000
 _LEAST_ERRORS = 50
-#: Log likelihood that a calibration gains over the model's own word where it is worth a word: one for each of its three more
-#: numbers (Akaike).
+#: Log likelihood that a calibration gains over the model's own word where it is worth a word: about one for each of its four
+#: more numbers, of which the last is mostly idle.
 NOTICEABLE_GAIN = 3.0
 _MAD_TO_STD = 1.4826
 #: Promised standard deviations are not believed below this fraction of the typical error: likelihoods of exact duplicates are
@@ -35,7 +35,7 @@ _BOUNDS = [(-9.0, 0.0), (-4.0, 14.0), (-5.0, 5.0), (-14.0, 3.0), (-1.5, 5.0), (-
 _STARTS = [(-2.0, 2.0, 0.0, -6.0, 1.5), (-2.0, 5.0, 0.0, -1.0, 1.5), (-2.0, 3.0, 0.0, -3.0, 4.0)]
 #: Scale, floor and degrees of freedom that amount to the model's own word.
 _AS_PROMISED = (0.0, -14.0, 5.0)
-#: Starts for noise in proportion to the label: none, and as much as there is in all.
+#: Starts for noise in proportion to the label: none, and about a third of the typical squared error.
 _NO_MORE, _MORE = -14.0, -1.0
 _NORMAL_FROM = 60.0
 
