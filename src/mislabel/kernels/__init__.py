@@ -4,6 +4,7 @@ from mislabel.kernels.adapters import CallableKernel, PrecomputedKernel, as_kern
 from mislabel.kernels.contraction import contracted_gradient
 from mislabel.kernels.graphs import (
     Constant,
+    ElectronicTerm,
     FarWalk,
     Graph,
     KroneckerDelta,
@@ -23,6 +24,7 @@ from mislabel.kernels.table import TableKernel
 __all__ = [
     "CallableKernel",
     "Constant",
+    "ElectronicTerm",
     "FarWalk",
     "Graph",
     "KroneckerDelta",

@@ -27,6 +27,7 @@ from mislabel.errors import InvalidLabelsError, InvalidParameterError, TableFile
 from mislabel.estimators.one_call import Audit, audit_large_table, audit_molecules, audit_table_of
 from mislabel.estimators.validation import memory_budget
 from mislabel.kernels import MolecularKernel, bond_kernel
+from mislabel.kernels.graphs.molecules import is_periodic
 from mislabel.report.content import Source
 from mislabel.report.html import write_report
 from mislabel.report.words import model_line, summary_lines, trust_lines
@@ -36,7 +37,7 @@ MOLECULE_SUFFIXES = tuple(f".{name}" for name in MOLECULE_READERS if name not in
 KERNELS = ("auto", "table", "extensive", "intensive", "bonds")
 #: Properties that go with the number of atoms at least this closely are taken to be extensive.
 EXTENSIVE_FROM = 0.5
-#: Atomic numbers in molecules for which the kernel with a far walk has its values: H, C, N, O, F, S, Cl.
+#: Atomic numbers in molecules for which the more accurate kernels have their values: H, C, N, O, F, S, Cl.
 ORGANIC = frozenset({1, 6, 7, 8, 9, 16, 17})
 _SMILES_NAME = re.compile(r"(?i)smiles")
 _WORST_IN_SUMMARY = 100
@@ -139,11 +140,18 @@ def _audit_molecule_file(
     if kernel == "auto":
         property, note = _extensive_or_not(molecules, labels)
         notes.append(note)
-    organic = all(ORGANIC.issuperset(np.asarray(molecule.numbers).tolist()) for molecule in molecules)
-    chosen = MolecularKernel.with_far_walk(property) if organic else MolecularKernel(property=property)
-    options = {**options, "kernel": chosen, "mean": None}
+    options = {**options, "kernel": _kernel_for(molecules, property), "mean": None}
     audit = audit_molecules(molecules, label, fdr, **options)
     return audit, Source(path.name, fingerprint_of(path)), notes
+
+
+def _kernel_for(molecules: MoleculeSet, property: str) -> MolecularKernel:
+    """The most accurate kernel that is known to suit all the molecules."""
+    if not all(ORGANIC.issuperset(np.asarray(molecule.numbers).tolist()) for molecule in molecules):
+        return MolecularKernel(property=property)
+    if any(is_periodic(molecule) for molecule in molecules):
+        return MolecularKernel.with_far_walk(property)
+    return MolecularKernel.accurate(property)
 
 
 def _extensive_or_not(molecules: MoleculeSet, labels: np.ndarray) -> tuple[str, str]:

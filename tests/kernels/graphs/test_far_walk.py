@@ -126,7 +126,7 @@ def test_what_it_cannot_do_is_said():
     with pytest.raises(InvalidGraphError, match="give the molecules themselves"):
         MolecularKernel(far=FarWalk())([graph])
     both = MolecularKernel(far=FarWalk()).graphs_of(MOLECULES[:1])
-    with pytest.raises(InvalidGraphError, match="with a far walk"):
+    with pytest.raises(InvalidGraphError, match="with far walk"):
         MolecularKernel()(both)
     with pytest.raises(InvalidParameterError, match="weight of the far walk"):
         MolecularKernel(far=FarWalk(weight=0.0))(MOLECULES[:1])

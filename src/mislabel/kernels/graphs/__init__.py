@@ -1,5 +1,6 @@
 """Graphs and the marginalized graph kernel: molecules, networks, similarities of their attributes, Gram matrices."""
 
+from mislabel.kernels.graphs.electronic_term import ElectronicTerm
 from mislabel.kernels.graphs.far_walk import FarWalk
 from mislabel.kernels.graphs.gram import gram_matrix
 from mislabel.kernels.graphs.graph import Graph
@@ -17,6 +18,7 @@ from mislabel.kernels.graphs.wrappers import Normalized, Power
 
 __all__ = [
     "Constant",
+    "ElectronicTerm",
     "FarWalk",
     "Graph",
     "KroneckerDelta",

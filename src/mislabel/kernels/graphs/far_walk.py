@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from mislabel.kernels.graphs.gram import PreparedKernel
-from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.pieces import Bounds
 from mislabel.kernels.graphs.wrappers import PreparedAround
 from mislabel.linalg.contract import FloatArray, IntArray
@@ -31,18 +29,6 @@ class FarWalk:
     zoom: float = 0.8
     coordination_scale: float = 0.5
     weight_bounds: Bounds = (1e-5, 10.0)
-
-
-@dataclass(frozen=True)
-class TwoGraphs:
-    """One molecule as its two walks see it."""
-
-    near: Graph
-    far: Graph
-
-    def fingerprint(self) -> bytes:
-        """A hash of both graphs."""
-        return hashlib.sha256(self.near.fingerprint() + self.far.fingerprint()).digest()
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,13 @@ import numpy as np
 from sklearn.base import clone
 
 from mislabel.errors import InvalidGraphError, InvalidParameterError, UnitsWarning, unknown_name
-from mislabel.kernels.graphs.far_walk import FarWalk, PreparedTwoWalks, TwoGraphs
+from mislabel.kernels.graphs.electronic_term import ElectronicTerm, PreparedWithElectrons
+from mislabel.kernels.graphs.extended_huckel import electrons_of
+from mislabel.kernels.graphs.far_walk import FarWalk, PreparedTwoWalks
 from mislabel.kernels.graphs.gram import PreparedKernel
 from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.marginalized import BlockKernel, MarginalizedGraphKernel, WalkKernel
+from mislabel.kernels.graphs.molecule_views import MoleculeViews
 from mislabel.kernels.graphs.molecules import graph_from_atoms
 from mislabel.kernels.graphs.pieces import Bounds, KroneckerDelta, Parameter, Piece, SquaredExponential, TensorProduct
 from mislabel.kernels.graphs.wrappers import Normalized, Power, PreparedNormalized, PreparedPower
@@ -25,6 +28,8 @@ PROPERTIES = ("extensive", "intensive")
 _AMPLITUDE_RANGE = 1e4
 #: Node attribute with the weights of atoms as starts.
 _START = "start"
+#: What may be added to the first walk, in words.
+_TERMS = {"far": "far walk", "electrons": "electronic term"}
 #: Hyperparameters of the first walk.
 _OWN = ("starting_probability", "stopping_probability", "element_prior", "edge_length_scale")
 
@@ -47,6 +52,8 @@ class MolecularKernel(WalkKernel):
         surroundings of its neighbour tell most of what those of a hydrogen do.
     far : a second walk that sees farther, added to this one; None for none. It needs molecules rather than graphs, three to
         four times as long, and lowers errors; see :meth:`with_far_walk`.
+    electrons : a term by which molecules are alike whose electrons are, added to the walks; None for none. It needs molecules
+        of main-group elements, a millisecond for each, and lowers errors further; see :meth:`accurate`.
     adjacency, zoom : how molecules become graphs, see :meth:`Graph.from_ase`; graphs are taken as they are.
     tuning_size : hyperparameters are tuned on this many molecules, drawn at random; on all, only the amplitude is.
     tol, dtype, n_jobs : as in :class:`MarginalizedGraphKernel`.
@@ -65,6 +72,7 @@ class MolecularKernel(WalkKernel):
         exponent: float = 4.0,
         hydrogen_weight: float | None = None,
         far: FarWalk | None = None,
+        electrons: ElectronicTerm | None = None,
         adjacency: str = "compactbell4,2",
         zoom: float = 0.65,
         stopping_probability_bounds: Bounds = (1e-3, 0.05),
@@ -85,6 +93,7 @@ class MolecularKernel(WalkKernel):
         self.exponent = exponent
         self.hydrogen_weight = hydrogen_weight
         self.far = far
+        self.electrons = electrons
         self.adjacency = adjacency
         self.zoom = zoom
         self.stopping_probability_bounds = stopping_probability_bounds
@@ -112,17 +121,31 @@ class MolecularKernel(WalkKernel):
         usual.update({f"{name}_bounds": "fixed" for name in _OWN[1:]})
         return cls(**{**usual, **settings}, property=property)
 
+    @classmethod
+    def accurate(cls, property: str = "extensive", **settings: Any) -> MolecularKernel:
+        """The most accurate form: with a far walk as in :meth:`with_far_walk`, and an :class:`ElectronicTerm` beside it."""
+        term = ElectronicTerm(weight=1.0 if property == "extensive" else 2.5, weight_bounds="fixed")
+        return cls.with_far_walk(property, **{"electrons": term, **settings})
+
     def parameters(self) -> tuple[Parameter, ...]:
-        """Starting and stopping probability, element prior, edge length scale; then the weight of the far walk, if any."""
-        own = tuple(Parameter(name, getattr(self, name), getattr(self, f"{name}_bounds")) for name in _OWN)
-        return own if self.far is None else (*own, Parameter("far_weight", self.far.weight, self.far.weight_bounds))
+        """Starting and stopping probability, element prior, edge length scale; then the weights of the other terms."""
+        return (
+            *(Parameter(name, getattr(self, name), getattr(self, f"{name}_bounds")) for name in _OWN),
+            *(Parameter(f"{name}_weight", term.weight, term.weight_bounds) for name, term in self._terms.items()),
+        )
 
     def with_values(self, values: Sequence[float]) -> MolecularKernel:
         """The same kernel with other hyperparameters."""
         settings = {**self.get_params(deep=False), **dict(zip(_OWN, values, strict=False))}
-        if self.far is not None:
-            settings["far"] = replace(self.far, weight=values[len(_OWN)])
+        for (name, term), weight in zip(self._terms.items(), values[len(_OWN) :], strict=True):
+            settings[name] = replace(term, weight=weight)
         return type(self)(**settings)
+
+    @property
+    def _terms(self) -> dict[str, FarWalk | ElectronicTerm]:
+        """What is added to the first walk, by the name of its setting."""
+        terms = {"far": self.far, "electrons": self.electrons}
+        return {name: term for name, term in terms.items() if term is not None}
 
     @property
     def centers_labels(self) -> bool:
@@ -132,25 +155,19 @@ class MolecularKernel(WalkKernel):
     @property
     def _slope_columns(self) -> slice | list[int]:  # type: ignore[override]
         # The intensive form's derivatives are by amplitude p^2 and exponent, then p (none), q, h, l (and the far walk's
-        # weight) of the inner kernel.
+        # weight) of the inner kernel, and the weight of the electronic term.
         return slice(None) if self.property == "extensive" else [0, *range(3, 2 + len(self.parameters()))]
 
     def graphs_of(self, molecules: Sequence[Any]) -> list[Any]:
-        """Molecules as graphs (:class:`TwoGraphs` for a kernel with a far walk); a doubtful unit is warned of once."""
+        """Molecules as graphs (:class:`MoleculeViews` for a kernel of more terms); a doubtful unit is warned of once."""
         graphs: list[Any] = []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UnitsWarning)
             for number, molecule in enumerate(molecules):
-                if isinstance(molecule, Graph if self.far is None else TwoGraphs):
-                    graphs.append(molecule)
+                if isinstance(molecule, Graph | MoleculeViews):
+                    graphs.append(self._checked_graph(molecule, number))
                 elif hasattr(molecule, "numbers") and hasattr(molecule, "positions"):
                     graphs.append(self._graph_of(molecule))
-                elif isinstance(molecule, Graph | TwoGraphs):
-                    raise InvalidGraphError(
-                        f"item {number} is a {type(molecule).__name__}, made for a kernel "
-                        + ("without a far walk" if self.far is not None else "with a far walk")
-                        + ": give the molecules themselves (ase.Atoms, mislabel.data.Molecule)."
-                    )
                 else:
                     raise InvalidGraphError(
                         f"item {number} is a {type(molecule).__name__}; MolecularKernel compares Graphs or molecules with "
@@ -165,14 +182,27 @@ class MolecularKernel(WalkKernel):
             warnings.warn(f"{doubtful[0].message}{more}", UnitsWarning, stacklevel=3)
         return graphs
 
-    def _graph_of(self, molecule: Any) -> Graph | TwoGraphs:
-        near = graph_from_atoms(molecule, adjacency=self.adjacency, zoom=self.zoom)
-        if self.far is None:
-            return near
-        far = graph_from_atoms(
-            molecule, adjacency=self.adjacency, zoom=self.far.zoom, check_units=False, coordination=True
+    def _checked_graph(self, item: Graph | MoleculeViews, number: int) -> Graph | MoleculeViews:
+        """What was made for a kernel of the same terms, as it is."""
+        has = {name for name in ("far", "electrons") if getattr(item, name, None) is not None}
+        if has == set(self._terms) and isinstance(item, MoleculeViews) == bool(self._terms):
+            return item
+        made = " and ".join(_TERMS[name] for name in sorted(has, reverse=True)) or "nothing but one walk"
+        raise InvalidGraphError(
+            f"item {number} was made for a kernel with {made}, which this is not: give the molecules themselves (ase.Atoms, "
+            "mislabel.data.Molecule)."
         )
-        return TwoGraphs(near, far)
+
+    def _graph_of(self, molecule: Any) -> Graph | MoleculeViews:
+        near = graph_from_atoms(molecule, adjacency=self.adjacency, zoom=self.zoom)
+        if not self._terms:
+            return near
+        far = None
+        if self.far is not None:
+            far = graph_from_atoms(
+                molecule, adjacency=self.adjacency, zoom=self.far.zoom, check_units=False, coordination=True
+            )
+        return MoleculeViews(near, far, None if self.electrons is None else electrons_of(molecule))
 
     def prepared(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> PreparedKernel:
         """This kernel on these molecules, laid out for evaluation by blocks."""
@@ -180,10 +210,21 @@ class MolecularKernel(WalkKernel):
             raise unknown_name("property", self.property, PROPERTIES)
         left, right = self.graphs_of(X), None if Y is None else self.graphs_of(Y)
         inner = self._walks(left, right)
-        if self.property == "extensive":
+        extensive = self.property == "extensive"
+        if not extensive:
+            sides = (inner, inner) if right is None else (self._walks(left, None), self._walks(right, None))
+            inner = PreparedPower(PreparedNormalized(inner, *sides), self.exponent, self.starting_probability**2)
+        term = self.electrons
+        if term is None:
             return inner
-        sides = (inner, inner) if right is None else (self._walks(left, None), self._walks(right, None))
-        return PreparedPower(PreparedNormalized(inner, *sides), self.exponent, self.starting_probability**2)
+        places = [
+            term.coordinates([item.electrons for item in side], self.property)
+            for side in (left, left if right is None else right)
+        ]
+        # An extensive form's first derivative is by the starting probability, an intensive one's by its square.
+        return PreparedWithElectrons(
+            inner, *places, extensive, term.weight, self.starting_probability**2, 2.0 if extensive else 1.0
+        )
 
     def _walks(self, left: list[Any], right: list[Any] | None) -> PreparedKernel:
         """One walk or the sum of two, before normalisation."""
@@ -192,11 +233,12 @@ class MolecularKernel(WalkKernel):
             raise InvalidParameterError(f"hydrogen_weight must be positive, got {weight!r}.")
         elements = KroneckerDelta("element", self.element_prior)
         near = self._walk(elements, self.edge_length_scale, self.stopping_probability)
+        for name, term in self._terms.items():
+            if not (np.isfinite(term.weight) and term.weight > 0):
+                raise InvalidParameterError(f"the weight of the {_TERMS[name]} must be positive, got {term.weight!r}.")
         far = self.far
         if far is None:
-            return near.prepared(self._starts(left), self._starts(right))
-        if not far.weight > 0:
-            raise InvalidParameterError(f"the weight of the far walk must be positive, got {far.weight!r}.")
+            return near.prepared(self._starts(left, "near"), self._starts(right, "near"))
         nodes = TensorProduct(elements, SquaredExponential("coordination", far.coordination_scale))
         other = self._walk(nodes, far.edge_length_scale, far.stopping_probability)
         return PreparedTwoWalks(
@@ -205,11 +247,11 @@ class MolecularKernel(WalkKernel):
             far.weight,
         )
 
-    def _starts(self, items: list[Any] | None, which: str | None = None) -> Any:
+    def _starts(self, items: list[Any] | None, which: str) -> Any:
         """The graphs of one walk, their atoms weighed as starts."""
         if items is None:
             return None
-        graphs = items if which is None else [getattr(item, which) for item in items]
+        graphs = [getattr(item, which) if isinstance(item, MoleculeViews) else item for item in items]
         if self.hydrogen_weight is None:
             return graphs
         return [

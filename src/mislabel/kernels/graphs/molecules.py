@@ -89,10 +89,7 @@ def graph_from_atoms(
     if not (np.isfinite(zoom) and zoom > 0):
         raise InvalidParameterError(f"zoom must be positive, got {zoom!r}.")
     shape, reach = adjacency_shape(adjacency)
-    title = name or _title(atoms)
-    numbers = np.asarray(atoms.numbers, dtype=np.int64)
-    positions = np.asarray(atoms.positions, dtype=float).reshape(-1, 3)
-    _check(numbers, positions, title)
+    numbers, positions, title = checked_atoms(atoms, name)
     radii = RADII[numbers]
     farthest = max(reach * zoom, _APART) if coordination else reach * zoom
     left, right, length = _neighbours(atoms, positions, farthest * radii.max())
@@ -141,7 +138,11 @@ def _title(atoms: Any) -> str:
     return str(info.get("name") or getattr(atoms, "name", None) or "molecule")
 
 
-def _check(numbers: IntArray, positions: FloatArray, title: str) -> None:
+def checked_atoms(atoms: Any, name: str | None = None) -> tuple[IntArray, FloatArray, str]:
+    """Atomic numbers, positions, and what to call the molecule in messages; an error if they make no sense."""
+    title = name or _title(atoms)
+    numbers = np.asarray(atoms.numbers, dtype=np.int64)
+    positions = np.asarray(atoms.positions, dtype=float).reshape(-1, 3)
     if numbers.size == 0:
         raise InvalidGraphError(f"{title} has no atoms.")
     if positions.shape[0] != numbers.size:
@@ -154,11 +155,21 @@ def _check(numbers: IntArray, positions: FloatArray, title: str) -> None:
     bad = np.flatnonzero(~np.isfinite(positions).all(axis=1))
     if bad.size:
         raise InvalidGraphError(f"{title}: the coordinates of atom {bad[0]} (counting from 0) are NaN or infinite.")
+    return numbers, positions, title
+
+
+def is_periodic(atoms: Any) -> bool:
+    """Whether the atoms repeat in any direction."""
+    return bool(_periodic(atoms).any())
+
+
+def _periodic(atoms: Any) -> np.ndarray:
+    return np.broadcast_to(np.asarray(getattr(atoms, "pbc", False), dtype=bool), 3)
 
 
 def _neighbours(atoms: Any, positions: FloatArray, cutoff: float) -> tuple[IntArray, IntArray, FloatArray]:
     """All pairs within the cutoff, each once; a pair of an atom with its own image counts in both directions."""
-    periodic = np.broadcast_to(np.asarray(getattr(atoms, "pbc", False), dtype=bool), 3)
+    periodic = _periodic(atoms)
     if not periodic.any():
         pairs = cKDTree(positions).query_pairs(cutoff, output_type="ndarray")
         pairs = pairs[np.lexsort(pairs.T[::-1])].reshape(-1, 2)
