@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
 from mislabel import LabelNoiseRegressor
 from mislabel.errors import InvalidParameterError
+from mislabel.estimators import means
 from mislabel.estimators.means import MEANS, choose_mean, mean_named
 
 
@@ -26,6 +28,42 @@ def test_steps_are_left_to_trees(rng):
     choice = choose_mean(LabelNoiseRegressor(), features, labels, np.zeros(1000), 0, quiet)
     assert choice.name in ("boosting", "trees")
     assert choice.densities[choice.name] > choice.densities["none"]
+
+
+def test_half_a_mean_is_taken_where_two_models_err_differently(rng, monkeypatch):
+    labels = rng.normal(size=500)
+    noise = rng.normal(size=500)
+    errors = {"none": 0.5 * rng.normal(size=500), "trees": 0.5 * rng.normal(size=500), "boosting": 5.0 * noise}
+
+    def tried(model, name, points, labels, known_errors, seed):
+        expected, variance = labels + errors[name][: labels.size], np.full(labels.size, errors[name].var())
+        return means._Trial(means.calibrate(labels - expected, variance, expected).log_density, expected, variance)
+
+    monkeypatch.setattr(means, "_tried", tried)
+    monkeypatch.setattr(means, "_bare_density", lambda *_: np.inf)
+    choice = choose_mean(LabelNoiseRegressor(), rng.normal(size=(500, 2)), labels, np.zeros(500), 0, quiet)
+    assert choice.name == "half-trees"
+    # Independent errors of the same size: half the variance.
+    gain = choice.densities["half-trees"] - max(choice.densities["none"], choice.densities["trees"])
+    assert gain == pytest.approx(0.5 * np.log(2), abs=0.1)
+    assert "half of what extra trees predict" in choice.sentence
+    # Nothing is gained by two models that err alike.
+    errors["trees"] = errors["none"] * 1.001
+    alike = choose_mean(LabelNoiseRegressor(), rng.normal(size=(500, 2)), labels, np.zeros(500), 0, quiet)
+    assert alike.name == "none"
+
+
+def test_a_process_over_half_a_mean_is_halfway_between(rng):
+    features = rng.uniform(-2, 2, size=(150, 1))
+    labels = np.sin(2 * features[:, 0]) + 0.2 * rng.normal(size=150)
+    settings = {"kernel": RBF(0.5), "tune": "none", "noise": "uniform", "base_noise": 0.04, "random_state": 0}
+    none, half, whole = (
+        LabelNoiseRegressor(mean=mean, **settings).fit(features, labels).predict(features)
+        for mean in ("none", "half-trees", "trees")
+    )
+    # But for what the uniform noise, found anew each time, changes.
+    np.testing.assert_allclose(half, 0.5 * (none + whole), atol=3e-3)
+    assert np.abs(whole - none).max() > 0.1
 
 
 @pytest.mark.parametrize("name", list(MEANS))

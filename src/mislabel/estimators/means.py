@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, VotingRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
@@ -20,12 +21,25 @@ from mislabel.estimators.cross_fit import cross_fitted_mean
 
 AUTO = "auto"
 NONE = "none"
+
+
+def _half_of(name: str) -> Any:
+    """A model that learns as usual and says half of what it thinks."""
+    return TransformedTargetRegressor(MEANS[name](), func=np.asarray, inverse_func=_halved, check_inverse=False)
+
+
+def _halved(prediction: Any) -> Any:
+    return 0.5 * prediction
+
+
 #: A new mean function is one entry here; those in CANDIDATES take part in the choice.
 MEANS: dict[str, Callable[[], Any]] = {
     "boosting": HistGradientBoostingRegressor,
     "trees": lambda: ExtraTreesRegressor(n_estimators=100, min_samples_leaf=2),
     "linear": lambda: make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
     "panel": lambda: VotingRegressor([(name, MEANS[name]()) for name in ("linear", "boosting", "trees")]),
+    "half-boosting": lambda: _half_of("boosting"),
+    "half-trees": lambda: _half_of("trees"),
 }
 CANDIDATES = (NONE, "boosting", "trees")
 #: Rows on which the candidates are compared: first few, then, where those do not decide, more.
@@ -60,6 +74,8 @@ class MeanChoice:
             NONE: "a Gaussian process alone",
             "boosting": "one over gradient boosting",
             "trees": "one over extra trees",
+            "half-boosting": "one over half of what gradient boosting predicts",
+            "half-trees": "one over half of what extra trees predict",
         }
         if self.series is not None:
             return (
@@ -96,25 +112,54 @@ def choose_mean(model: Any, points: Any, labels: Any, known_errors: Any, seed: i
     if order.size < LEAST_ROWS:
         return MeanChoice(NONE, {}, 0)
     left = list(CANDIDATES)
-    densities: dict[str, float] = {}
-    used = 0
+    trials: dict[str, _Trial] = {}
+    used, compared = 0, labels
     for stage, wanted in enumerate(CHOICE_ROWS):
         rows = np.sort(order[:wanted])
         if rows.size == used or len(left) == 1:
             break
-        used = rows.size
+        used, compared = rows.size, labels[rows]
         for step, name in enumerate(left):
             progress(f"comparing models on {rows.size} rows: {name}", 0.02 + 0.1 * stage + 0.1 * step / len(left))
             some = points[rows], labels[rows]
             bare = _bare_density(name, *some, seed) if stage == 0 and name != NONE else np.inf
-            hopeless = bare < densities.get(NONE, -np.inf) - HOPELESS
-            densities[name] = bare if hopeless else _density(model, name, *some, known_errors[rows], seed)
-        best = max(left, key=lambda name: densities[name])
-        left = [name for name in left if densities[name] > densities[best] - DECISIVE]
-    best = max(left, key=lambda name: densities[name])
-    if NONE in left and not densities[best] > densities[NONE] + LEAST_ADVANTAGE:
+            hopeless = NONE in trials and bare < trials[NONE].density - HOPELESS
+            trials[name] = _Trial(bare) if hopeless else _tried(model, name, *some, known_errors[rows], seed)
+        best = max(left, key=lambda name: trials[name].density)
+        left = [name for name in left if trials[name].density > trials[best].density - DECISIVE]
+    best = max(left, key=lambda name: trials[name].density)
+    halfway = _halfway(trials, left, compared)
+    if halfway is not None:
+        trials[halfway[0]] = halfway[1]
+        if halfway[1].density > trials[best].density + LEAST_ADVANTAGE:
+            best = halfway[0]
+    if NONE in left and not trials[best].density > trials[NONE].density + LEAST_ADVANTAGE:
         best = NONE
-    return MeanChoice(best, densities, used)
+    return MeanChoice(best, {name: trial.density for name, trial in trials.items()}, used)
+
+
+class _Trial(NamedTuple):
+    """Mean log density of the labels, and what the others predict for each, with its variance, where that was fitted."""
+
+    density: float
+    expected: Any = None
+    variance: Any = None
+
+
+def _halfway(trials: dict[str, _Trial], left: list[str], labels: Any) -> tuple[str, _Trial] | None:
+    """The process alone and the best mean function, averaged; None where one of them is out of the question.
+
+    With the same hyperparameters, that is a process over half of the mean function.
+    """
+    others = [name for name in left if name != NONE and trials[name].expected is not None]
+    if NONE not in left or not others:
+        return None
+    best = max(others, key=lambda name: trials[name].density)
+    expected, variance = (
+        0.5 * (getattr(trials[NONE], what) + getattr(trials[best], what)) for what in ("expected", "variance")
+    )
+    density = calibrate(labels - expected, variance, expected).log_density
+    return f"half-{best}", _Trial(density if np.isfinite(density) else -np.inf)
 
 
 def _bare_density(name: str, points: Any, labels: Any, seed: int) -> float:
@@ -125,10 +170,10 @@ def _bare_density(name: str, points: Any, labels: Any, seed: int) -> float:
     return density if np.isfinite(density) else np.inf
 
 
-def _density(model: Any, name: str, points: Any, labels: Any, known_errors: Any, seed: int) -> float:
+def _tried(model: Any, name: str, points: Any, labels: Any, known_errors: Any, seed: int) -> _Trial:
     trial = clone(model).set_params(mean=mean_named(name), rank=None, verbose=0, missing="raise", random_state=seed)
     with warnings.catch_warnings():
         # What a candidate has to warn of matters only if it is chosen.
         warnings.simplefilter("ignore", MislabelWarning)
         density = trial.fit(points, labels, known_errors).calibration_.log_density
-    return density if np.isfinite(density) else -np.inf
+    return _Trial(density if np.isfinite(density) else -np.inf, trial.loo_mean_, trial.loo_variance_)

@@ -77,7 +77,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         The paper's ``lambda`` and ``p`` in ``lambda * ||noise_variance||_p^p``.
     mean : None, a scikit-learn regressor, or a name
         Its cross-fitted predictions are subtracted first and added back by predict. Names: "boosting", "trees", "linear",
-        "none", and "auto", which takes the one of the best leave-one-out predictive density (or none).
+        "half-boosting", "half-trees" (half of what these predict), "none", and "auto", which takes the one of the best
+        leave-one-out predictive density (or none).
     center : {"median", "none"} or float
         What is subtracted from the labels (after ``mean``).
     solver : str

@@ -123,9 +123,14 @@ class MolecularKernel(WalkKernel):
 
     @classmethod
     def accurate(cls, property: str = "extensive", **settings: Any) -> MolecularKernel:
-        """The most accurate form: with a far walk as in :meth:`with_far_walk`, and an :class:`ElectronicTerm` beside it."""
+        """The most accurate form: with a :class:`FarWalk` and an :class:`ElectronicTerm` beside the first walk.
+
+        All values but the amplitude are kept, as in :meth:`with_far_walk`. Beside the other two terms, the first walk does best
+        when it is short and tolerant.
+        """
         term = ElectronicTerm(weight=1.0 if property == "extensive" else 2.5, weight_bounds="fixed")
-        return cls.with_far_walk(property, **{"electrons": term, **settings})
+        usual: dict[str, Any] = {"stopping_probability": 0.3, "edge_length_scale": 0.2, "electrons": term}
+        return cls.with_far_walk(property, **{**usual, **settings})
 
     def parameters(self) -> tuple[Parameter, ...]:
         """Starting and stopping probability, element prior, edge length scale; then the weights of the other terms."""
