@@ -139,6 +139,25 @@ def test_molecules_and_smiles(tmp_path, capsys, rng):
     assert summary["worst"][0]["position"] == 7
 
 
+def test_the_kernel_suits_all_molecules():
+    from ase import Atoms
+    from ase.build import bulk, molecule
+
+    from mislabel.report.file_audit import ELECTRONS_UP_TO, _kernel_for
+
+    organic = [molecule("CH3OH"), molecule("C6H6")]
+    best = _kernel_for(organic, "extensive")
+    assert best.electrons is not None
+    assert best.far is not None
+    many = Atoms("H" * (ELECTRONS_UP_TO + 1), np.arange(3.0 * ELECTRONS_UP_TO + 3).reshape(-1, 3))
+    for other in (bulk("C"), many):
+        kernel = _kernel_for([*organic, other], "intensive")
+        assert kernel.electrons is None
+        assert kernel.far is not None
+        assert kernel.property == "intensive"
+    assert _kernel_for([*organic, molecule("SiH4")], "extensive").far is None
+
+
 @pytest.mark.parametrize(
     ("what", "found"), [("table", "Of 36 planted errors 34"), ("molecules", "Of 17 planted errors 17")]
 )

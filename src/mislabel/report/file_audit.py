@@ -39,6 +39,8 @@ KERNELS = ("auto", "table", "extensive", "intensive", "bonds")
 EXTENSIVE_FROM = 0.5
 #: Atomic numbers in molecules for which the more accurate kernels have their values: H, C, N, O, F, S, Cl.
 ORGANIC = frozenset({1, 6, 7, 8, 9, 16, 17})
+#: Molecules with more atoms are compared without regard to their electrons: levels take a time that grows with the cube.
+ELECTRONS_UP_TO = 500
 _SMILES_NAME = re.compile(r"(?i)smiles")
 _WORST_IN_SUMMARY = 100
 _ROWS_WRITTEN = 100_000
@@ -149,7 +151,7 @@ def _kernel_for(molecules: MoleculeSet, property: str) -> MolecularKernel:
     """The most accurate kernel that is known to suit all the molecules."""
     if not all(ORGANIC.issuperset(np.asarray(molecule.numbers).tolist()) for molecule in molecules):
         return MolecularKernel(property=property)
-    if any(is_periodic(molecule) for molecule in molecules):
+    if any(is_periodic(molecule) or len(molecule) > ELECTRONS_UP_TO for molecule in molecules):
         return MolecularKernel.with_far_walk(property)
     return MolecularKernel.accurate(property)
 
