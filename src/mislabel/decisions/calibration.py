@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from scipy.special import digamma, gammaln
 
 from mislabel.decisions.evidence import Evidence, FloatArray
+from mislabel.robust import robust_std
 
 #: Errors beyond this many tell nothing new about five numbers.
 MOST_ERRORS = 5000
@@ -25,7 +26,6 @@ _LEAST_ERRORS = 50
 #: Log likelihood that a calibration gains over the model's own word where it is worth a word: about one for each of its four
 #: more numbers, of which the last is mostly idle.
 NOTICEABLE_GAIN = 3.0
-_MAD_TO_STD = 1.4826
 #: Promised standard deviations are not believed below this fraction of the typical error: likelihoods of exact duplicates are
 #: unbounded.
 _SHARPEST = 0.1
@@ -94,7 +94,7 @@ def calibrate(error: FloatArray, variance: FloatArray, expected: FloatArray | No
         order = np.argsort(error, kind="stable")
         chosen = order[np.linspace(0, error.size - 1, MOST_ERRORS).round().astype(int)]
         error, variance, size = error[chosen], variance[chosen], size[chosen]
-    unit = _MAD_TO_STD * float(np.median(np.abs(error))) if error.size else 0.0
+    unit = robust_std(error) if error.size else 0.0
     if error.size < _LEAST_ERRORS or unit == 0.0:
         return as_promised()
     e, v = error / unit, np.maximum(variance / unit**2, _SHARPEST**2)

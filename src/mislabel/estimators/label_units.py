@@ -13,8 +13,8 @@ from mislabel.errors import InvalidParameterError
 from mislabel.estimators.copies import Copies
 from mislabel.estimators.fitting import Fitted
 from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.robust import robust_std
 
-_MAD_TO_STD = 1.4826
 #: Rounding counts from this part of the labels' variance on.
 LEAST_ROUNDING = 1e-4
 #: Values that occur so often are steps of a scale, not accidents.
@@ -39,7 +39,7 @@ def center_of(labels: FloatArray, center: float | str, kernel: Any) -> float:
 def robust_scale(centred: FloatArray) -> float:
     """What centred labels are divided by: their spread, however many of them are wrong or equal."""
     deviation = centred - np.median(centred)
-    for scale in (_MAD_TO_STD * np.median(np.abs(deviation)), np.std(deviation), np.max(np.abs(centred))):
+    for scale in (robust_std(deviation), np.std(deviation), np.max(np.abs(centred))):
         if scale > 1e-12 * np.max(np.abs(centred), initial=0.0):
             return float(scale)
     return 1.0

@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold
 from mislabel.estimators.cross_fit import fitted_to_all, out_of_fold, seeded
 from mislabel.linalg.contract import FloatArray
 from mislabel.noise.drift import errors_of_series
+from mislabel.robust import robust_std
 
 #: Correlation of successive rows' evidence from which on the rows are a series: neighbours share their errors, so a label
 #: must not be judged by its neighbours. Rows in arbitrary order stay below 0.1.
@@ -22,10 +23,10 @@ STRETCHES = 20
 
 def series_correlation(z: np.ndarray) -> float:
     """How closely the evidence against successive rows is correlated; robust against a few extreme rows."""
-    scale = np.median(np.abs(z))
+    scale = robust_std(z)
     if z.size < _LEAST_SERIES or not scale > 0:
         return 0.0
-    clipped = np.clip(z / (1.4826 * scale), -3.0, 3.0)
+    clipped = np.clip(z / scale, -3.0, 3.0)
     return float(np.corrcoef(clipped[:-1], clipped[1:])[0, 1])
 
 

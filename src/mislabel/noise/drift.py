@@ -14,12 +14,12 @@ from scipy.optimize import minimize
 
 from mislabel.linalg.contract import FloatArray
 from mislabel.noise.pricing import fit_two_groups
+from mislabel.robust import robust_std
 
 #: So many successive residuals tell the three numbers.
 ENOUGH = 20_000
 #: Residuals count as at most so many typical ones while the drift is looked for: single wrong labels are no drift.
 LARGEST = 4.0
-_MAD_TO_STD = 1.4826
 #: Logarithms of the odds of the persistence, from which the search starts.
 _STARTS = (1.0, 3.0, 5.0)
 #: Bounds of the search: logarithms of the odds of the persistence, of the variance and of the noise (typical residual: one).
@@ -78,7 +78,7 @@ def errors_of_series(residual: FloatArray) -> FloatArray:
     errors, which it makes anew in every row, are neither.
     """
     centre = float(np.median(residual))
-    unit = _MAD_TO_STD * float(np.median(np.abs(residual - centre)))
+    unit = robust_std(residual - centre)
     if not unit > 0.0:
         return residual
     clipped = np.clip((residual - centre) / unit, -LARGEST, LARGEST)
@@ -86,7 +86,7 @@ def errors_of_series(residual: FloatArray) -> FloatArray:
     shared, _ = likeliest_drift(clipped[middle : middle + ENOUGH]).smoothed(clipped)
     error = centre + unit * shared
     own = residual - error
-    usual = np.full(own.size, (_MAD_TO_STD * float(np.median(np.abs(own)))) ** 2)
+    usual = np.full(own.size, robust_std(own) ** 2)
     if not usual[0] > 0.0:
         return residual
     groups = fit_two_groups(own, usual)

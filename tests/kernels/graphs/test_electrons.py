@@ -16,6 +16,7 @@ from mislabel import LabelNoiseRegressor
 from mislabel.errors import GramFileError, InvalidGraphError, InvalidParameterError
 from mislabel.kernels import ElectronicTerm, FarWalk, Graph, MolecularKernel, gram_matrix
 from mislabel.kernels.graphs.extended_huckel import BOHR, ELEMENTS, PARAMETERS, electrons_of, slater_overlaps
+from tests.kernels.graphs.slopes import assert_slopes
 
 EXACT = {"tol": 1e-12, "dtype": "float64"}
 MOLECULES = [molecule(name) for name in ("CH4", "H2O", "NH3", "C6H6", "CH3OH", "C2H6", "CO2", "HCN")]
@@ -235,19 +236,7 @@ def test_is_added_to_the_walks(property, far):
 @pytest.mark.parametrize("property", ["extensive", "intensive"])
 def test_derivatives_equal_finite_differences(property, far, rng):
     kernel = MolecularKernel(0.3, 0.5, 0.1, 1.3, far=far, electrons=TERM, property=property, **EXACT)
-    some, size = MOLECULES[:4], 5 if far is None else 6
-    matrix, gradient = kernel(some, eval_gradient=True)
-    assert gradient.shape == (4, 4, size)
-    for k in range(size):
-        step = 1e-5 * np.eye(size)[k]
-        up, down = kernel.clone_with_theta(kernel.theta + step), kernel.clone_with_theta(kernel.theta - step)
-        expected = (up(some) - down(some)) / 2e-5
-        np.testing.assert_allclose(gradient[:, :, k], expected, rtol=1e-5, atol=1e-6 * matrix.max())
-    weights = rng.normal(size=(4, 4))
-    weights += weights.T
-    np.testing.assert_allclose(
-        kernel.contracted_gradient(some, weights), np.einsum("ij,ijk->k", weights, gradient), rtol=1e-8, atol=1e-8
-    )
+    assert_slopes(kernel, MOLECULES[:4], 5 if far is None else 6, rng)
 
 
 def test_protocol():

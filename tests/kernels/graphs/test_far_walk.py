@@ -22,6 +22,7 @@ from mislabel.kernels import (
 )
 from mislabel.kernels.graphs.molecules import graph_from_atoms
 from mislabel.kernels.on_data import KernelOnData, MatrixWithSlopes
+from tests.kernels.graphs.slopes import assert_slopes
 
 EXACT = {"tol": 1e-12, "dtype": "float64"}
 NAMES = ("CH4", "H2O", "NH3", "C6H6", "CH3OH", "C2H6", "CO2", "HCN")
@@ -82,19 +83,7 @@ def test_is_the_sum_of_both_walks():
 @pytest.mark.parametrize("property", ["extensive", "intensive"])
 def test_derivatives_equal_finite_differences(property, rng):
     kernel = MolecularKernel(0.3, 0.5, 0.1, 1.3, far=FAR, property=property, **EXACT)
-    some = MOLECULES[:4]
-    matrix, gradient = kernel(some, eval_gradient=True)
-    assert gradient.shape == (4, 4, 5)
-    for k in range(5):
-        step = 1e-5 * np.eye(5)[k]
-        up, down = kernel.clone_with_theta(kernel.theta + step), kernel.clone_with_theta(kernel.theta - step)
-        expected = (up(some) - down(some)) / 2e-5
-        np.testing.assert_allclose(gradient[:, :, k], expected, rtol=1e-5, atol=1e-6 * matrix.max())
-    weights = rng.normal(size=(4, 4))
-    weights += weights.T
-    np.testing.assert_allclose(
-        kernel.contracted_gradient(some, weights), np.einsum("ij,ijk->k", weights, gradient), rtol=1e-8, atol=1e-8
-    )
+    assert_slopes(kernel, MOLECULES[:4], 5, rng)
 
 
 def test_protocol():
