@@ -83,10 +83,46 @@ def test_constant_features_are_harmless():
     assert np.isfinite(TableKernel.for_features(points)(points)).all()
 
 
-def test_many_features_share_one_length_scale(rng):
-    kernel = TableKernel.for_features(rng.normal(size=(50, 40)))
-    assert np.ndim(kernel.length_scale) == 0
+def test_many_features_share_one_length_scale_at_first(rng):
+    assert len(TableKernel.for_features(rng.normal(size=(20, 30))).theta) == 31
+    points = rng.normal(size=(50, 40)) * 10.0 ** rng.uniform(-3, 3, size=40)
+    kernel = TableKernel.for_features(points)
     assert len(kernel.theta) == 2
+    single, gaussian = kernel.other_shapes()
+    assert len(single.theta) == 41
+    assert gaussian.shape == "gaussian"
+    np.testing.assert_allclose(single(points), kernel(points), rtol=1e-10)
+    np.testing.assert_allclose(
+        single.bounds[1:] - np.log(points.std(axis=0))[:, None], np.tile(kernel.bounds[1], (40, 1))
+    )
+    assert len(TableKernel.for_features(rng.normal(size=(20, 301))).other_shapes()) == 1
+
+
+def test_units_of_many_features_do_not_matter(rng):
+    points = rng.normal(size=(60, 40))
+    units = 10.0 ** rng.uniform(-4, 4, size=40)
+    kernel, other = TableKernel.for_features(points), TableKernel.for_features(points * units)
+    np.testing.assert_allclose(other(points * units), kernel(points), rtol=1e-9)
+    np.testing.assert_allclose(other(points[:5] * units, points * units), kernel(points[:5], points), rtol=1e-9)
+
+
+def test_units_equal_dividing_the_features(rng):
+    points, units = rng.normal(size=(25, 3)), np.array([0.5, 2.0, 7.0])
+    kernel = TableKernel(1.7, 1.2, units=units)
+    plain = TableKernel(1.7, 1.2)
+    matrix, gradient = kernel(points, eval_gradient=True)
+    expected, slopes = plain(points / units, eval_gradient=True)
+    np.testing.assert_allclose(matrix, expected, rtol=1e-12)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-10, atol=1e-12)
+    weights = rng.normal(size=(25, 25))
+    weights += weights.T
+    np.testing.assert_allclose(
+        kernel.contracted_gradient(points, weights), plain.contracted_gradient(points / units, weights), rtol=1e-9
+    )
+    gaussian = kernel.other_shapes()[-1]
+    np.testing.assert_array_equal(gaussian.units, units)
+    np.testing.assert_array_equal(clone(kernel).units, units)
+    np.testing.assert_array_equal(kernel.clone_with_theta(kernel.theta + 1.0).units, units)
 
 
 def test_other_shapes_keep_bounds():
@@ -112,5 +148,7 @@ def test_protocol():
 def test_errors():
     with pytest.raises(InvalidFeaturesError, match="2 length scales but the data has 3 features"):
         TableKernel(1.0, np.ones(2))(np.zeros((4, 3)))
+    with pytest.raises(InvalidFeaturesError, match="2 units but the data has 3 features"):
+        TableKernel(1.0, 1.0, units=np.ones(2))(np.zeros((4, 3)))
     with pytest.raises(InvalidParameterError, match="unknown kernel shape"):
         TableKernel(shape="cubic")(np.zeros((4, 3)))

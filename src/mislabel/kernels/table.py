@@ -1,4 +1,5 @@
-"""The default kernel for tables: an amplitude times a Matern-5/2 (or Gaussian) with one length scale per feature.
+"""The default kernel for tables: an amplitude times a Matern-5/2 (or Gaussian) with one length scale per feature, or one
+for all where there are too many features.
 
 Everything is BLAS and vectorised NumPy on blocks of rows; gradients come as contractions
 ``sum_ij W_ij dK_ij / dtheta``, never as (n, n, p) arrays.
@@ -15,8 +16,10 @@ from mislabel.errors import InvalidFeaturesError, unknown_name
 from mislabel.linalg.contract import FloatArray
 from mislabel.linalg.dense_loops import mirror_lower
 
-#: Beyond this many features one shared length scale is used: more cannot be told apart from a few hundred labels.
-MAX_ARD_FEATURES = 30
+#: Up to so many features have a length scale each. More share one, in units of their own spread, unless the likelihood asks for
+#: one each by more than so many free numbers gain by chance; beyond the second number that is not tried.
+FEW_FEATURES = 30
+MANY_FEATURES = 300
 #: Start of the length scales, in feature standard deviations, before the factor sqrt(number of features).
 START_LENGTH = 1.5
 LENGTH_RANGE = (0.02, 1000.0)
@@ -31,6 +34,7 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
     ----------
     amplitude : prior variance of the signal.
     length_scale : a number, or one per feature.
+    units : what each feature is divided by before anything else, so that a single length scale suits all; None for one.
     shape : "matern52" for functions with kinks here and there, "gaussian" for very smooth ones.
     amplitude_bounds, length_scale_bounds : (low, high) for tuning, or "fixed".
     """
@@ -42,12 +46,14 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         shape: str = "matern52",
         amplitude_bounds: tuple[float, float] | str = AMPLITUDE_RANGE,
         length_scale_bounds: tuple[float, float] | FloatArray | str = (1e-5, 1e5),
+        units: FloatArray | None = None,
     ) -> None:
         self.amplitude = amplitude
         self.length_scale = length_scale
         self.shape = shape
         self.amplitude_bounds = amplitude_bounds
         self.length_scale_bounds = length_scale_bounds
+        self.units = units
 
     @classmethod
     def for_features(cls, features: FloatArray) -> TableKernel:
@@ -56,13 +62,14 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         spread = features.std(axis=0)
         # A constant feature says nothing: any length scale will do.
         spread = np.where(spread > 0, spread, 1.0)
-        if n_features > MAX_ARD_FEATURES:
-            spread = np.array([np.sqrt(np.mean(spread**2))])
-        scales = START_LENGTH * np.sqrt(n_features) * spread
-        bounds = np.column_stack([LENGTH_RANGE[0] * spread, LENGTH_RANGE[1] * spread * np.sqrt(n_features)])
-        if scales.size == 1:
-            return cls(1.0, float(scales[0]), "matern52", AMPLITUDE_RANGE, (float(bounds[0, 0]), float(bounds[0, 1])))
-        return cls(1.0, scales, "matern52", AMPLITUDE_RANGE, bounds)
+        broad = np.sqrt(n_features)
+        if n_features > FEW_FEATURES:
+            bounds = LENGTH_RANGE[0], LENGTH_RANGE[1] * float(broad)
+            return cls(1.0, float(START_LENGTH * broad), "matern52", AMPLITUDE_RANGE, bounds, spread)
+        bounds = np.column_stack([LENGTH_RANGE[0] * spread, LENGTH_RANGE[1] * spread * broad])
+        if n_features == 1:
+            return cls(1.0, float(START_LENGTH * spread[0]), "matern52", AMPLITUDE_RANGE, tuple(bounds[0].tolist()))
+        return cls(1.0, START_LENGTH * broad * spread, "matern52", AMPLITUDE_RANGE, bounds)
 
     @property
     def hyperparameter_amplitude(self) -> Hyperparameter:
@@ -150,19 +157,30 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         return np.concatenate(parts, axis=2) if parts else np.empty((len(X), len(X), 0))
 
     def other_shapes(self) -> list[TableKernel]:
-        """The same kernel with every other shape, length scales matched: candidates for choosing by likelihood."""
+        """Variants of this kernel for choosing by likelihood: every other shape, length scales matched, and one for each feature.
+
+        A kernel whose length scale is fixed, or shared without units, has none of the latter.
+        """
         if np.ndim(self.length_scale_bounds) == 0:
             return []
+        return [*self._of_each_feature(), *self._in_other_shapes()]
+
+    def _in_other_shapes(self) -> list[TableKernel]:
         others = []
         for shape in SHAPES:
             if shape != self.shape:
                 factor = LENGTH_OF_SHAPE[shape] / LENGTH_OF_SHAPE[self.shape]
                 scales = np.clip(np.asarray(self.length_scale) * factor, *np.atleast_2d(self.length_scale_bounds).T)
                 scales = scales if np.iterable(self.length_scale) else float(scales[0])
-                others.append(
-                    TableKernel(self.amplitude, scales, shape, self.amplitude_bounds, self.length_scale_bounds)
-                )
+                bounds = self.amplitude_bounds, self.length_scale_bounds
+                others.append(TableKernel(self.amplitude, scales, shape, *bounds, self.units))
         return others
+
+    def _of_each_feature(self) -> list[TableKernel]:
+        if self.units is None or np.iterable(self.length_scale) or not 1 < np.size(self.units) <= MANY_FEATURES:
+            return []
+        bounds = np.outer(self.units, np.asarray(self.length_scale_bounds))
+        return [TableKernel(self.amplitude, self.length_scale * self.units, self.shape, self.amplitude_bounds, bounds)]
 
     def _apply_shape(self, squared: FloatArray, slope: FloatArray | None = None) -> FloatArray:
         if self.shape not in SHAPES:
@@ -172,17 +190,17 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
     def _scaled(self, X: FloatArray, center: FloatArray | None = None) -> FloatArray:
         """Features in units of their length scales; centred, since large offsets would cancel in the distances."""
         X = self._checked(X)
-        return (X - (X.mean(axis=0) if center is None else center)) / np.asarray(self.length_scale, dtype=float)
+        scales = np.asarray(self.length_scale, dtype=float) * (1.0 if self.units is None else self.units)
+        return (X - (X.mean(axis=0) if center is None else center)) / scales
 
     def _checked(self, X) -> FloatArray:
         X = np.asarray(X, dtype=float)
         if X.ndim == 1:
             X = X[:, None]
-        scales = np.atleast_1d(np.asarray(self.length_scale, dtype=float))
-        if scales.size not in (1, X.shape[1]):
-            raise InvalidFeaturesError(
-                f"the kernel has {scales.size} length scales but the data has {X.shape[1]} features."
-            )
+        for values, what in ((self.length_scale, "length scales"), (self.units, "units")):
+            size = np.size(values) if values is not None else 1
+            if size not in (1, X.shape[1]):
+                raise InvalidFeaturesError(f"the kernel has {size} {what} but the data has {X.shape[1]} features.")
         return X
 
 

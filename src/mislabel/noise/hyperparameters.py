@@ -351,7 +351,8 @@ def _scout_uniform(task: TuningTask, kernel: KernelOnData, max_iter: int) -> _Se
 
 
 def _best_of(searches: list[_Search]) -> _Search:
-    best = min(searches, key=lambda search: search.value)
+    """The search of lowest objective; each more hyperparameter must gain the logarithm of the number of labels (Schwarz)."""
+    best = min(searches, key=lambda search: search.value + search.phi.size * np.log(search.task.labels.size))
     best.objective.n_evaluations = sum(search.objective.n_evaluations for search in searches)
     return best
 
