@@ -121,6 +121,11 @@ class _Search:
         return self.objective.split(self.phi)[1]
 
     @property
+    def criterion(self) -> float:
+        """What kernels are compared by: each more hyperparameter must lower the objective by the logarithm of n (Schwarz)."""
+        return self.value + self.phi.size * float(np.log(self.task.labels.size))
+
+    @property
     def noisy_fraction(self) -> float:
         return np.count_nonzero(self.objective.noise) / self.objective.noise.size
 
@@ -266,7 +271,7 @@ def tune(
         else:
             search = _scout_uniform(scout_task, kernel, max_iter)
         evaluations += search.objective.n_evaluations
-        if best is None or search.value < best.value:
+        if best is None or search.criterion < best.criterion:
             best = search
     assert best is not None
     if scout_task is not task:
@@ -351,8 +356,7 @@ def _scout_uniform(task: TuningTask, kernel: KernelOnData, max_iter: int) -> _Se
 
 
 def _best_of(searches: list[_Search]) -> _Search:
-    """The search of lowest objective; each more hyperparameter must gain the logarithm of the number of labels (Schwarz)."""
-    best = min(searches, key=lambda search: search.value + search.phi.size * np.log(search.task.labels.size))
+    best = min(searches, key=lambda search: search.criterion)
     best.objective.n_evaluations = sum(search.objective.n_evaluations for search in searches)
     return best
 
