@@ -7,10 +7,10 @@ from numba.core.caching import CacheImpl
 from mislabel.compiled_loops import compiled, compiled_for_speed
 
 SCRIPT = """
-from mislabel.linalg.dense_loops import lower_copy
+from mislabel.linalg.doubled_precision import accurate_residual
 import numpy as np
-lower_copy(np.asfortranarray(np.eye(3)))
-print(sum(lower_copy.stats.cache_hits.values()), sum(lower_copy.stats.cache_misses.values()))
+accurate_residual(np.asfortranarray(np.eye(3)), np.ones(3), np.ones(3), np.ones(3))
+print(sum(accurate_residual.stats.cache_hits.values()), sum(accurate_residual.stats.cache_misses.values()))
 """
 
 

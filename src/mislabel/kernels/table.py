@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, NormalizedK
 
 from mislabel.errors import InvalidFeaturesError, unknown_name
 from mislabel.linalg.contract import FloatArray
-from mislabel.linalg.dense_loops import mirror_lower
+from mislabel.linalg.triangles import mirror_lower
 
 #: Up to so many features have a length scale each. More share one, in units of their own spread, unless the likelihood asks for
 #: one each by more than so many free numbers gain by chance; beyond the second number that is not tried.

@@ -15,7 +15,7 @@ from mislabel.errors import KernelMatrixError
 from mislabel.linalg.cholesky import cholesky_in_place
 from mislabel.linalg.contract import Covariance, FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.cost import CHOLESKY, INVERSE_FROM_TRIANGULAR, TRIANGULAR_INVERSE, CostMeter
-from mislabel.linalg.dense_loops import accurate_residual, column_norms_squared, lower_copy, mirror_lower
+from mislabel.linalg.triangles import column_norms_squared, lower_copy, mirror_lower
 
 Stage = Literal["factor", "inverse factor", "inverse"]
 
@@ -141,6 +141,8 @@ class DenseSignal(SignalCovariance):
 
     def residual(self, noise: FloatArray, solution: FloatArray, rhs: FloatArray) -> FloatArray:
         """``rhs - (K + diag(noise)) @ solution`` in doubled precision."""
+        from mislabel.linalg.doubled_precision import accurate_residual  # few fits need it, and it starts a compiler
+
         if self.amplitude != 1.0:
             scale = self.amplitude
             return np.asarray(scale * accurate_residual(self.matrix, noise / scale, solution, rhs / scale))

@@ -18,8 +18,8 @@ from mislabel.kernels.on_data import KernelOnData
 from mislabel.linalg.contract import FloatArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.dense import DenseCovariance
-from mislabel.linalg.dense_loops import mirror_lower
 from mislabel.linalg.jitter import LADDER, SAFE_JITTER
+from mislabel.linalg.triangles import mirror_lower
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.scale_curvature import scale_derivatives
 from mislabel.noise.solvers.sweeps import SweepState, sweep

@@ -7,8 +7,8 @@ from scipy.linalg import lapack
 
 from mislabel.linalg.cholesky import cholesky_in_place
 from mislabel.linalg.contract import FloatArray
-from mislabel.linalg.dense_loops import mirror_lower
-from mislabel.noise.solvers.newton_loops import mixed_information
+from mislabel.linalg.triangles import mirror_lower
+from mislabel.noise.information import mixed_information
 from mislabel.noise.solvers.sweeps import SweepState
 
 #: Rows of the inverse that are squared at a time.

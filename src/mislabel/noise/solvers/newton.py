@@ -12,10 +12,10 @@ from mislabel.linalg.cholesky import cholesky_in_place
 from mislabel.linalg.contract import Covariance, FloatArray
 from mislabel.linalg.cost import CHOLESKY, INVERSE_FROM_CHOLESKY
 from mislabel.linalg.dense import DenseCovariance, DenseSignal
-from mislabel.linalg.dense_loops import lower_copy, mirror_lower
+from mislabel.linalg.triangles import lower_copy, mirror_lower
+from mislabel.noise.information import mixed_information
 from mislabel.noise.objective import NoiseProblem, NoiseState, negative_log_likelihood
 from mislabel.noise.solvers.multiplicative import multiplicative_step
-from mislabel.noise.solvers.newton_loops import mixed_information
 from mislabel.noise.solvers.sweeps import BLOCK, SweepState
 
 #: Mixtures of Hessian and Fisher information that are tried, from pure Newton to average information.

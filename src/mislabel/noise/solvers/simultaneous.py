@@ -12,12 +12,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mislabel.errors import KernelMatrixError
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.noise.leave_one_out import trusted_variance
 from mislabel.noise.objective import NoiseProblem, NoiseState, negative_log_likelihood
 from mislabel.noise.solvers.contract import Monitor, NoiseSolution, Trace
+from mislabel.noise.solvers.coordinate_moves import coordinate_targets, sweep_block
 from mislabel.noise.solvers.multiplicative import multiplicative_step
-from mislabel.noise.solvers.sweep_loops import coordinate_targets, sweep_block
 
 #: Steps that an accelerated step is built from.
 MEMORY = 6
@@ -56,18 +57,7 @@ def solve_simultaneous(
 
 def targets(problem: NoiseProblem, state: NoiseState) -> FloatArray:
     """The best noise variance of every label, all others staying as they are."""
-    penalty = problem.penalty
-    return np.asarray(
-        coordinate_targets(
-            state.noise,
-            state.weights,
-            state.precision,
-            problem.fixed_noise,
-            penalty.weight,
-            penalty.power,
-            penalty.price,
-        )
-    )
+    return coordinate_targets(state.noise, state.weights, state.precision, problem.fixed_noise, problem.penalty)
 
 
 class _Memory:
@@ -122,7 +112,10 @@ def _contended(problem: NoiseProblem, state: NoiseState, target: FloatArray) -> 
     far = np.argsort(-moves, kind="stable")[: min(np.count_nonzero(moves > FAR), CONTENDERS)]
     if far.size < 2:
         return None
-    settled = _settled(problem, state, far)
+    try:
+        settled = _settled(problem, state, far)
+    except KernelMatrixError:
+        return None
     for others in (target, state.noise):
         noise = others.copy()
         noise[far] = settled
@@ -134,13 +127,11 @@ def _contended(problem: NoiseProblem, state: NoiseState, target: FloatArray) -> 
 
 def _settled(problem: NoiseProblem, state: NoiseState, index: IntArray) -> FloatArray:
     """Noise variances of some labels after rounds of exact moves, all others staying as they are."""
-    inverse, weights, noise = state.covariance.inverse_block(index), state.weights[index], state.noise[index]
-    penalty = problem.penalty
+    inverse = np.asfortranarray(state.covariance.inverse_block(index))
+    weights, noise = state.weights[index], state.noise[index]
     for _ in range(ROUNDS):
         before = noise.copy()
-        sweep_block(
-            inverse, weights, noise, problem.fixed_noise[index], penalty.weight, penalty.power, penalty.price, 0.0
-        )
+        sweep_block(inverse, weights, noise, problem.fixed_noise[index], problem.penalty, 0.0)
         if np.all(np.abs(noise - before) * inverse.diagonal() <= FAR):
             break
     return noise

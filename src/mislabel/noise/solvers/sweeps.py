@@ -15,11 +15,11 @@ from mislabel.errors import KernelMatrixError
 from mislabel.linalg.cholesky import cholesky_in_place
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.cost import CostMeter
-from mislabel.linalg.dense_loops import symmetric_columns
+from mislabel.linalg.triangles import symmetric_columns
 from mislabel.noise.leave_one_out import trusted_variance
 from mislabel.noise.objective import NoiseProblem, NoiseState, likelihood_gain
 from mislabel.noise.penalty import Penalty
-from mislabel.noise.solvers.sweep_loops import coordinate_targets, sweep_block
+from mislabel.noise.solvers.coordinate_moves import coordinate_targets, sweep_block
 
 BLOCK = 128
 
@@ -67,10 +67,7 @@ class SweepState:
     def relative_moves(self) -> FloatArray:
         """How far every label is from its own best noise variance, in units of its predictive variance."""
         precision = self.precision
-        penalty = self.penalty
-        targets = coordinate_targets(
-            self.noise, self.weights, precision, self.fixed_noise, penalty.weight, penalty.power, penalty.price
-        )
+        targets = coordinate_targets(self.noise, self.weights, precision, self.fixed_noise, self.penalty)
         return np.abs(targets - self.noise) * precision
 
     def furthest(self, threshold: float) -> IntArray:
@@ -82,17 +79,8 @@ class SweepState:
         """Move the labels of one block; returns how many moved."""
         columns = symmetric_columns(self.inverse, index)
         moved_noise = self.noise[index]
-        penalty = self.penalty
-        change = sweep_block(
-            columns[index],
-            self.weights[index],
-            moved_noise,
-            self.fixed_noise[index],
-            penalty.weight,
-            penalty.power,
-            penalty.price,
-            threshold,
-        )
+        block = np.asfortranarray(columns[index])
+        change = sweep_block(block, self.weights[index], moved_noise, self.fixed_noise[index], self.penalty, threshold)
         steps = moved_noise - self.noise[index]
         up, down = np.flatnonzero(steps > 0.0), np.flatnonzero(steps < 0.0)
         if up.size:

@@ -1,17 +1,22 @@
-"""Compiled loops of the exact coordinate sweeps."""
+"""The best noise variance of one label while all others stay as they are, and moves of several labels one after the other."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+from scipy.linalg import blas
 
-from mislabel.compiled_loops import compiled
+from mislabel.errors import KernelMatrixError
 from mislabel.linalg.contract import FloatArray
+from mislabel.noise.leave_one_out import trusted_variance
+from mislabel.noise.objective import likelihood_gain
+from mislabel.noise.penalty import Penalty
+
+_ROUNDING = float(np.finfo(float).eps)
 
 
-@compiled
-def best_noise(error: float, variance: float, weight: float, power: float, price: float) -> float:
+def best_noise(error: float, variance: float, penalty: Penalty) -> float:
     """Noise variance that minimises the objective of one label, all others fixed.
 
     As a function of the total variance ``w = v + s`` the objective is ``log w + e^2 / w + penalty(s)``; without a
@@ -21,6 +26,7 @@ def best_noise(error: float, variance: float, weight: float, power: float, price
     excess = squared - variance
     if excess <= 0.0:
         return 0.0
+    weight, power = penalty.weight, penalty.power
     if weight == 0.0:
         noise = excess
     elif power == 1.0:
@@ -30,17 +36,16 @@ def best_noise(error: float, variance: float, weight: float, power: float, price
         noise = _penalised_root(squared, variance, weight, power, excess)
     if noise <= 0.0:
         return 0.0
-    if price > 0.0 or power < 1.0:
+    if penalty.price > 0.0 or power < 1.0:
         total = variance + noise
         gain = squared / variance - squared / total - math.log(total / variance)
         if weight > 0.0:
             gain -= weight * noise**power
-        if gain <= price:
+        if gain <= penalty.price:
             return 0.0
     return noise
 
 
-@compiled
 def _penalised_root(squared: float, variance: float, weight: float, power: float, excess: float) -> float:
     """Largest root in ``(0, excess)`` of ``w - e^2 + weight p s^(p-1) w^2``, found by descent and bisection."""
     low, high = 0.0, excess
@@ -67,57 +72,51 @@ def _penalised_root(squared: float, variance: float, weight: float, power: float
     return 0.5 * (low + high)
 
 
-@compiled
 def coordinate_targets(
-    noise: FloatArray,
-    weights: FloatArray,
-    precision: FloatArray,
-    fixed_noise: FloatArray,
-    weight: float,
-    power: float,
-    price: float,
+    noise: FloatArray, weights: FloatArray, precision: FloatArray, fixed_noise: FloatArray, penalty: Penalty
 ) -> FloatArray:
     """:func:`best_noise` of every label."""
-    targets = np.empty(noise.shape[0])
-    for i in range(noise.shape[0]):
-        variance = max(1.0 / precision[i] - noise[i], fixed_noise[i], 2.2e-16 / precision[i])
-        targets[i] = best_noise(weights[i] / precision[i], variance, weight, power, price)
+    variance = trusted_variance(precision, noise, fixed_noise)
+    error = weights / precision
+    squared = error**2
+    # A penalty only lowers the gain: labels that would not move without one stay at zero.
+    promising = np.flatnonzero((squared > variance) & (likelihood_gain(squared / variance) > penalty.price))
+    targets = np.zeros(noise.size)
+    if penalty.weight == 0.0:
+        targets[promising] = squared[promising] - variance[promising]
+    else:
+        pairs = zip(error[promising].tolist(), variance[promising].tolist(), strict=True)
+        targets[promising] = [best_noise(*pair, penalty) for pair in pairs]
     return targets
 
 
-@compiled
 def sweep_block(
     inverse: FloatArray,
     weights: FloatArray,
     noise: FloatArray,
     fixed_noise: FloatArray,
-    weight: float,
-    power: float,
-    price: float,
+    penalty: Penalty,
     threshold: float,
 ) -> float:
     """Move the labels of one block to their best noise variances, one after the other.
 
-    ``inverse`` is the block of C, ``weights`` and ``noise`` the block's a and s; all three are updated in place by the
-    rank-one (Sherman-Morrison) formula. Returns by how much the objective (without penalty) changed.
+    ``inverse`` is the block of C in Fortran order, ``weights`` and ``noise`` the block's a and s; all three are updated in
+    place by the rank-one (Sherman-Morrison) formula. Returns by how much the objective (without penalty) changed.
     """
-    size = noise.shape[0]
     change = 0.0
-    for k in range(size):
-        precision = inverse[k, k]
-        variance = max(1.0 / precision - noise[k], fixed_noise[k], 2.2e-16 / precision)
-        step = best_noise(weights[k] / precision, variance, weight, power, price) - noise[k]
+    for k, (own, fixed) in enumerate(zip(noise.tolist(), fixed_noise.tolist(), strict=True)):
+        precision, pull = float(inverse[k, k]), float(weights[k])
+        variance = max(1.0 / precision - own, fixed, _ROUNDING / precision)
+        step = best_noise(pull / precision, variance, penalty) - own
         if abs(step) * precision <= threshold:
             continue
         growth = 1.0 + step * precision
+        if not growth > 0.0:
+            raise KernelMatrixError("the inverse of the covariance lost positive definiteness in a sweep")
         factor = step / growth
-        change += math.log(growth) - factor * weights[k] * weights[k]
+        change += math.log(growth) - factor * pull * pull
         noise[k] += step
-        pull = weights[k]
         column = inverse[:, k].copy()
-        for i in range(size):
-            weights[i] -= factor * pull * column[i]
-            scaled = factor * column[i]
-            for j in range(size):
-                inverse[i, j] -= scaled * column[j]
+        weights -= factor * pull * column
+        blas.dger(-factor, column, column, a=inverse, overwrite_x=0, overwrite_y=0, overwrite_a=1)
     return change
