@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -298,10 +299,22 @@ def test_help_does_not_load_the_numerical_stack():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_public_names():
-    import mislabel
+def test_auditing_a_table_needs_no_compiler(tmp_path, rng):
+    x = rng.random((80, 2))
+    table = tmp_path / "table.csv"
+    pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": x.sum(axis=1)}).to_csv(table, index=False)
+    code = (
+        "import sys; from mislabel.cli import main\n"
+        f"main(['audit', {str(table)!r}, '--label', 'y', '--out', {str(tmp_path / 'out')!r}, '--quiet'])\n"
+        "sys.exit('loaded numba' if 'numba' in sys.modules else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
-    assert callable(mislabel.audit)
-    assert set(mislabel.__all__) <= set(dir(mislabel))
+
+@pytest.mark.parametrize("package", ["mislabel", "mislabel.kernels", "mislabel.kernels.graphs"])
+def test_public_names(package):
+    module = import_module(package)
+    assert set(module.__all__) <= set(dir(module))
+    assert all(getattr(module, name) is not None for name in module.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = mislabel.nothing
+        _ = module.nothing

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import numba
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -22,6 +20,8 @@ def compiled_for_speed(function: Function) -> Function:
 
 
 def _compile(function: Function, **options: Any) -> Function:
+    import numba  # here, so that whoever imports a module of this package without loops does not wait for it
+
     try:
         return numba.njit(cache=True, nogil=True, **options)(function)  # type: ignore[no-any-return]
     except RuntimeError:  # numba found no directory that it may write its cache to

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
-from sklearn.cluster import MiniBatchKMeans
 
 from mislabel.errors import InvalidParameterError, unknown_name
 from mislabel.kernels.on_data import take_points
@@ -209,6 +208,8 @@ def centred_factor(
 
     Features are clustered in units of their own spread.
     """
+    from sklearn.cluster import MiniBatchKMeans  # slow to import, and seldom asked for
+
     if not isinstance(points, np.ndarray):
         raise InvalidParameterError(
             "inducing='kmeans' needs features in this process; use 'pivoted' for anything else."

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mislabel import __version__
+from mislabel import __version__, kernels
 from mislabel.data.corrections import safe_cell
 from mislabel.data.large_tables import LargeTable
 from mislabel.data.molecules import READERS as MOLECULE_READERS
@@ -26,7 +26,6 @@ from mislabel.data.tables import HasColumns, check_column
 from mislabel.errors import InvalidLabelsError, InvalidParameterError, TableFileError, describe_rows, unknown_name
 from mislabel.estimators.one_call import Audit, audit_large_table, audit_molecules, audit_table_of
 from mislabel.estimators.validation import memory_budget
-from mislabel.kernels import MolecularKernel, bond_kernel
 from mislabel.kernels.graphs.molecules import is_periodic
 from mislabel.report.content import Source
 from mislabel.report.html import write_report
@@ -147,13 +146,13 @@ def _audit_molecule_file(
     return audit, Source(path.name, fingerprint_of(path)), notes
 
 
-def _kernel_for(molecules: MoleculeSet, property: str) -> MolecularKernel:
+def _kernel_for(molecules: MoleculeSet, property: str) -> kernels.MolecularKernel:
     """The most accurate kernel that is known to suit all the molecules."""
     if not all(ORGANIC.issuperset(np.asarray(molecule.numbers).tolist()) for molecule in molecules):
-        return MolecularKernel(property=property)
+        return kernels.MolecularKernel(property=property)
     if any(is_periodic(molecule) or len(molecule) > ELECTRONS_UP_TO for molecule in molecules):
-        return MolecularKernel.with_far_walk(property)
-    return MolecularKernel.accurate(property)
+        return kernels.MolecularKernel.with_far_walk(property)
+    return kernels.MolecularKernel.accurate(property)
 
 
 def _extensive_or_not(molecules: MoleculeSet, labels: np.ndarray) -> tuple[str, str]:
@@ -188,7 +187,7 @@ def _audit_table_file(
     graphs = bond_graphs(frame[smiles], str(table.path))
     molecules = MoleculeSet(graphs, {label: frame[label].to_numpy(dtype=float)}, source=str(table.path))
     known = None if errors is None else frame[errors].to_numpy(dtype=float)
-    options = {**options, "kernel": bond_kernel(), "mean": None, "y_err": known}
+    options = {**options, "kernel": kernels.bond_kernel(), "mean": None, "y_err": known}
     audit = audit_molecules(molecules, label, fdr, frame=frame, id=columns["id"], **options)
     return audit, [f"molecules were compared by the SMILES in column {smiles!r}; other columns were not used."]
 
