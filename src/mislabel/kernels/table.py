@@ -24,7 +24,8 @@ MANY_FEATURES = 300
 START_LENGTH = 1.5
 LENGTH_RANGE = (0.02, 1000.0)
 AMPLITUDE_RANGE = (1e-3, 1e3)
-_BLOCK_ELEMENTS = 1 << 17
+#: Distances computed at a time: few enough that what is derived from them stays in the cache.
+_BLOCK_ELEMENTS = 1 << 15
 
 
 class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
@@ -220,8 +221,10 @@ def _squared_distances(left: FloatArray, right: FloatArray, left_sq: FloatArray,
 
 def _matern52(squared: FloatArray, amplitude: float, slope: FloatArray | None = None) -> FloatArray:
     """Replace squared distances by kernel values; ``slope`` receives the derivative by the squared distance."""
-    root = np.sqrt(5.0 * squared)
-    decay = np.exp(-root)
+    root = 5.0 * squared
+    np.sqrt(root, out=root)
+    decay = np.negative(root)
+    np.exp(decay, out=decay)
     decay *= amplitude
     root += 1.0
     if slope is not None:
