@@ -32,10 +32,14 @@ def _halved(prediction: Any) -> Any:
     return 0.5 * prediction
 
 
+def _trees(count: int = 100) -> ExtraTreesRegressor:
+    return ExtraTreesRegressor(n_estimators=count, min_samples_leaf=2)
+
+
 #: A new mean function is one entry here; those in CANDIDATES take part in the choice.
 MEANS: dict[str, Callable[[], Any]] = {
     "boosting": HistGradientBoostingRegressor,
-    "trees": lambda: ExtraTreesRegressor(n_estimators=100, min_samples_leaf=2),
+    "trees": _trees,
     "linear": lambda: make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
     "panel": lambda: VotingRegressor([(name, MEANS[name]()) for name in ("linear", "boosting", "trees")]),
     "half-boosting": lambda: _half_of("boosting"),
@@ -50,6 +54,8 @@ LEAST_ROWS = 60
 DECISIVE = 0.3
 #: Nats per label by which a mean function without a Gaussian process must trail one alone not to be tried with one.
 HOPELESS = 0.5
+#: Trees that tell whether trees are worth trying: a hundred gain no more than .03 nats over them.
+TREES_AT_FIRST = 25
 #: Nats per label that a mean function must gain over the Gaussian process alone.
 LEAST_ADVANTAGE = 0.01
 
@@ -164,7 +170,8 @@ def _halfway(trials: dict[str, _Trial], left: list[str], labels: Any) -> tuple[s
 
 def _bare_density(name: str, points: Any, labels: Any, seed: int) -> float:
     """Density of the labels around the cross-fitted mean alone."""
-    out_of_fold, _ = cross_fitted_mean(mean_named(name), points, labels, np.random.RandomState(seed), None, False, 1)
+    model = _trees(TREES_AT_FIRST) if name == "trees" else mean_named(name)
+    out_of_fold, _ = cross_fitted_mean(model, points, labels, np.random.RandomState(seed), None, False, 1)
     error = labels - out_of_fold
     density = calibrate(error, np.full(error.size, float(np.median(np.abs(error))) ** 2)).log_density
     return density if np.isfinite(density) else np.inf
