@@ -150,19 +150,19 @@ def test_starting_weights_must_be_positive(weight):
 
 @pytest.mark.skipif(not CAN_PACK, reason="this processor cannot pack vectors: no tail is split off")
 @pytest.mark.parametrize(("dtype", "tol", "tolerance"), [("float64", 1e-12, 1e-12), ("float32", 1e-7, 1e-7)])
-@pytest.mark.parametrize("near", [0.3, None])
-def test_the_tail_is_accounted_for(dtype, tol, tolerance, near, monkeypatch):
-    # With a limit of 0.3 so much is left out of the systems that most are solved again in whole.
+@pytest.mark.parametrize("light", [1e4, None])
+def test_the_tail_is_accounted_for(dtype, tol, tolerance, light, monkeypatch):
+    # With a limit of 1e4 so much is left out of the systems that they are solved again in whole, until less is.
     graphs = [tent(name) for name in ("CH4", "C6H6", "C2H6", "CH3CH2OH", "H2O")]
     kernel = MolecularKernel(0.05, 0.3, 0.04, tol=tol, dtype=dtype)
-    monkeypatch.setattr(packing, "NEAR", {dtype: 100.0})
+    monkeypatch.setattr(packing, "LIGHT", 0.0)
     whole = kernel(graphs)
     monkeypatch.undo()
-    if near is not None:
-        monkeypatch.setattr(packing, "NEAR", {dtype: near})
+    if light is not None:
+        monkeypatch.setattr(packing, "LIGHT", light)
     split = kernel(graphs)
     np.testing.assert_allclose(split, whole, rtol=tolerance)
-    assert near is not None or (split != whole).any()
+    assert light is not None or (split != whole).any()
 
 
 def test_large_graphs_get_room_for_their_pairs_of_edges(rng):

@@ -7,8 +7,10 @@ right (its solution is called z), because the two residuals together give the ke
 inverse. A few conjugate-gradient steps then suffice where one system alone would need many. Both solutions are stored side
 by side, so that every memory access serves both.
 
-Pairs of edges whose lengths are far apart weigh next to nothing, but are a third of all. Where only K is asked for they are
-left out of the systems, and ``z' W x`` over them is added at the end: what that neglects is of second order in them.
+Four in ten pairs of edges weigh next to nothing: their lengths differ much, or they are long. Where only K is asked for they
+are left out of the systems, and ``z' W x`` over them, t, is added at the end. What that neglects is of second order in them,
+and at least ``t^2 / K`` (Cauchy and Schwarz), which is added too. Where t is too large all the same, the pair is computed anew
+with all pairs of edges, and fewer of them count as light from there on.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import numpy as np
 
 from mislabel.compiled_loops import compiled_for_speed
 from mislabel.kernels.graphs.vector_loops import (
+    CAN_PACK,
     CHUNK,
     PAD,
     advance,
@@ -39,9 +42,11 @@ _PAIRS, _CHUNKS = 1 << 14, 1 << 12
 _SINGLE_GROWTH = 2.5
 #: Least share of the last term of K that is allowed for as its error.
 _LEAST_SHARE = 0.2
-#: The square of what the tail adds to K, relative to K, may be this part of the tolerance: what is neglected is at least as
-#: large (Cauchy and Schwarz), and was up to five times as large.
-_TAIL_SHARE = 0.02
+#: The square of what light pairs of edges add to K, relative to K, may be this part of the tolerance: what is neglected of
+#: second order was 1.3 to 4 times as large.
+_TAIL_SHARE = 0.5
+#: What counts as light is halved after each pair of graphs where that was too much, and doubled again in so many others.
+_RECOVERY = 64
 #: 2 ln 2: lengths are stored so that the Gaussian of a difference t is 2^-t^2.
 _TWO_LOG_TWO = 1.3862943611198906
 #: An entry of the list of chunks has the number of an edge above, that of its first partner below.
@@ -65,9 +70,10 @@ class GraphArrays(NamedTuple):
     edge_swapped: np.ndarray  # right, left in 32 bits each; not looked at if `narrow`
     narrow: bool  # whether all offsets into a pair's solutions fit into 16 bits
     edge_weight: np.ndarray  # normalised by the roots of both degrees; halved for self-loops
+    edge_log_weight: np.ndarray  # logarithm of that, base 2
     edge_length: np.ndarray  # integers
     length_unit: np.ndarray  # (1) times a difference of lengths: t, of which the Gaussian is 2^-t^2
-    near_limit: np.ndarray  # (1) t^2 from which on a pair of edges belongs to the tail; 0 for no tail
+    light: np.ndarray  # (1) weights of pairs of edges below so many square roots of the tolerance are light; 0 for none
     edge_kind: np.ndarray  # row or column of the table of edge similarities
     window_low: np.ndarray  # buckets of length that an edge's partners lie in
     window_high: np.ndarray
@@ -156,18 +162,22 @@ def _fill_weights(left, a, right, similarity, low, high, n_chunks, lists, weight
 
 
 @compiled_for_speed
-def _split_weights(left, a, right, high, n_chunks, lists, weights, straight, tail, tail_ends):
-    """:func:`_fill_weights` in two lists, pairs of similar length and the tail; returns how many each has."""
+def _split_weights(left, a, right, high, n_chunks, lists, least, weights, straight, tail, tail_ends):
+    """:func:`_fill_weights` in two lists, weights above ``2^least`` and the tail; returns how many each has.
+
+    That is decided by logarithms, because those are there before the weights are.
+    """
     first = np.uint64(left.edge_start[a])
     chunks, _, rows = lists
-    unit, limit = left.length_unit[0], left.near_limit[0]
+    unit = left.length_unit[0]
     at, behind = np.uint64(0), np.uint64(0)
     for c in range(n_chunks):
         e, k = chunks[c] >> _UP, chunks[c] & _LOW
         length, weight = left.edge_length[first + e], left.edge_weight[first + e]
         near, far = split_weights(
             weights, straight, at, tail, tail_ends, behind,
-            right.edge_length, right.edge_weight, k, length, weight, unit, right.edge_ends, rows[e], high[e] - k, limit,
+            right.edge_length, right.edge_weight, k, length, weight, unit, right.edge_ends, rows[e], high[e] - k,
+            right.edge_log_weight, left.edge_log_weight[first + e] - least,
         )  # fmt: skip
         at += near
         behind += far
@@ -336,7 +346,10 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
     residual, solution, moved, node, guess = vectors[0], vectors[3], vectors[4], vectors[5], vectors[6]
     derived = slopes.shape[0] > 0 or nodal.shape[0] > 0
     accuracy = linear if derived else 0.0
-    splits = left.near_limit[0] > 0 and right.narrow and not similarity.tabled and not derived
+    number_type = weights.dtype.type
+    start = number_type(np.log2(left.light[0] * np.sqrt(tol)))
+    least = start
+    splits = CAN_PACK and right.narrow and not similarity.tabled and not derived
     filled = 0
     for number in range(pairs.shape[0]):
         a, b = pairs[number, 0], pairs[number, 1]
@@ -358,7 +371,9 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
             if whole:
                 _fill_weights(left, a, right, similarity, low, high, n_chunks, lists, weights, straight, crossed)
             else:
-                near, behind = _split_weights(left, a, right, high, n_chunks, lists, weights, straight, tail, tail_ends)
+                near, behind = _split_weights(
+                    left, a, right, high, n_chunks, lists, least, weights, straight, tail, tail_ends
+                )
             for k in range(2 * size + PAD):
                 residual[k] = 0
             _apply_weights(near, weights, straight, crossed, right.narrow, guess, residual)
@@ -372,8 +387,11 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
             added = tail_form(tail, tail_ends, solution, behind)
             values[number] += added
             if added * added <= _TAIL_SHARE * tol * values[number] * values[number]:
+                values[number] += added * added / values[number]
+                least = min(start, least + number_type(1 / _RECOVERY))
                 break
             whole = True
+            least -= number_type(1)
             solution[:] = 0  # nothing of what went wrong may reach the second try
         if derived:
             if slopes.shape[0] > 0:

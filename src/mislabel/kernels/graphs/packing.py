@@ -10,14 +10,14 @@ import numpy as np
 from mislabel.errors import InvalidGraphError
 from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.marginalized_loops import GraphArrays
-from mislabel.kernels.graphs.vector_loops import CAN_PACK, CHUNK
+from mislabel.kernels.graphs.vector_loops import CHUNK
 from mislabel.linalg.contract import IntArray
 
 #: How many length scales apart two lengths may be before their similarity is taken for zero: it is near 1e-6 there in
 #: single precision, below 1e-14 in double.
 REACH = {"float32": 5.25, "float64": 8.0}
-#: Beyond so many, similarities belong to the tail, which does not take part in the systems that are solved.
-NEAR = {"float32": 3.4, "float64": 5.0}
+#: Pairs of edges whose weight is below so many square roots of the tolerance do not take part in the systems that are solved.
+LIGHT = 0.4
 #: Buckets of length per length scale, and at most in all.
 _BUCKETS_PER_SCALE = 8
 _MOST_BUCKETS = 4096
@@ -118,6 +118,8 @@ class PackedGraphs:
         owner = np.repeat(np.arange(self.size), np.diff(self.edge_start))
         shift = self.node_start[owner]
         weight = self.weight / (root[self.left + shift] * root[self.right + shift])
+        with np.errstate(divide="ignore"):
+            log_weight = np.log2(weight)
         low, high, positions = self._windows(length_scale, owner, dtype)
         steps, unit = self._whole_lengths(length_scale, dtype)
         pad = np.zeros(CHUNK)
@@ -147,9 +149,10 @@ class PackedGraphs:
             edge_swapped=padded(second | first << np.uint64(32), np.uint64),
             narrow=narrow,
             edge_weight=padded(weight, dtype),
+            edge_log_weight=padded(log_weight, dtype),
             edge_length=padded(steps, steps.dtype),
             length_unit=np.array([unit], dtype=dtype),
-            near_limit=np.array([(_SCALE * NEAR[dtype]) ** 2 if CAN_PACK and length_scale else 0.0], dtype=dtype),
+            light=np.array([LIGHT], dtype=dtype),
             edge_kind=padded(self.edge_kinds.codes, np.int64),
             window_low=low,
             window_high=high,

@@ -163,21 +163,23 @@ def split_weights(
     ends,
     row,
     count,
-    limit,
+    log_weights,
+    above,
 ):
     """:func:`gaussian_weights` of the first ``count`` entries of a chunk, packed into two lists with their places.
 
-    Entries whose exponent is below ``limit`` go to ``near[at:]``, the others to ``tail[behind:]``; ``ends[first:] + row`` goes
-    along. Returns how many there are of each. Only where the processor can pack (:data:`CAN_PACK`).
+    Entries whose exponent is below ``log_weights[first:] + above`` go to ``near[at:]``, the others to ``tail[behind:]``;
+    ``ends[first:] + row`` goes along. Returns how many there are of each. Only where the processor can pack
+    (:data:`CAN_PACK`).
     """
     arguments = (near, near_ends, at, tail, tail_ends, behind)
-    arguments += (lengths, weights, first, length, weight, unit, ends, row, count, limit)
+    arguments += (lengths, weights, first, length, weight, unit, ends, row, count, log_weights, above)
     signature = types.UniTuple(types.uint64, 2)(*arguments)
 
     def codegen(context, builder, signature, arguments):
         kinds = signature.args
         found, exponent = _gaussian_chunk(context, builder, kinds[6:], arguments[6:12])
-        first, row, count, limit = arguments[8], *arguments[13:]
+        first, row, count, log_weights, above = arguments[8], *arguments[13:]
         word = ir.IntType(64)
         words = ir.VectorType(word, CHUNK)
         table = _data(context, builder, kinds[12], arguments[12])
@@ -185,7 +187,9 @@ def split_weights(
         integer = ir.IntType(32)
         numbers = ir.Constant(ir.VectorType(integer, CHUNK), list(range(CHUNK)))
         inside = builder.icmp_signed("<", numbers, _splat(builder, builder.trunc(count, integer), CHUNK))
-        close = builder.fcmp_ordered("<", exponent, _splat(builder, limit, CHUNK))
+        logs = _data(context, builder, kinds[15], log_weights)
+        limits = _load(builder, logs, first, found.type, context.get_abi_sizeof(above.type))
+        close = builder.fcmp_ordered("<", exponent, builder.fadd(limits, _splat(builder, above, CHUNK)))
         masks = builder.and_(inside, close), builder.and_(inside, builder.not_(close))
         counts = []
         for number, mask in enumerate(masks):
