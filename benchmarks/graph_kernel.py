@@ -101,6 +101,16 @@ def main():
     print(
         f"  relative error: median {np.median(error):.1e}, 99.9 % {np.quantile(error, 0.999):.1e}, largest {error.max():.1e}"
     )
+    for scale in (0.1, 0.2, 0.5):
+        single, double = (
+            MolecularKernel(0.01, 0.2, scale, 1.0, tol=tol, dtype=dtype).prepared(some)
+            for tol, dtype in ((1e-7, "float32"), (1e-12, "float64"))
+        )
+        start = time.perf_counter()
+        found = single.values(pairs[:5000])
+        longer = (time.perf_counter() - start) / 5000 * 1e6
+        error = np.abs(found[:1000] / double.values(pairs[:1000]) - 1)
+        print(f"  length scale {scale}: {longer:.1f} microseconds, largest error {error.max():.1e}")
     slow = []
     for i, j in pairs[:60]:
         start = time.perf_counter()

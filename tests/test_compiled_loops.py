@@ -7,7 +7,7 @@ from numba.core.caching import CacheImpl
 from mislabel.compiled_loops import compiled, compiled_for_speed
 
 SCRIPT = """
-from mislabel.linalg.doubled_precision import accurate_residual
+from mislabel.linalg.residual_loops import accurate_residual
 import numpy as np
 accurate_residual(np.asfortranarray(np.eye(3)), np.ones(3), np.ones(3), np.ones(3))
 print(sum(accurate_residual.stats.cache_hits.values()), sum(accurate_residual.stats.cache_misses.values()))

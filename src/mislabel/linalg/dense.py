@@ -141,7 +141,7 @@ class DenseSignal(SignalCovariance):
 
     def residual(self, noise: FloatArray, solution: FloatArray, rhs: FloatArray) -> FloatArray:
         """``rhs - (K + diag(noise)) @ solution`` in doubled precision."""
-        from mislabel.linalg.doubled_precision import accurate_residual  # few fits need it, and it starts a compiler
+        from mislabel.linalg.residual_loops import accurate_residual  # few fits need it, and it starts a compiler
 
         if self.amplitude != 1.0:
             scale = self.amplitude
