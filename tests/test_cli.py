@@ -280,6 +280,16 @@ def test_audit_csv_disarms_formulas(tmp_path, capsys, rng):
     assert rows.str.startswith("'=1+").all()
 
 
+@pytest.mark.parametrize(
+    ("mean", "words"),
+    [("linear", "over linear regression, cross-fitted"), ("half-trees", "over half of what extra trees predict")],
+)
+def test_a_mean_asked_for_by_name_is_told_in_words(table, tmp_path, mean, words, capsys):
+    main(["audit", str(table), "--label", "y", "--id", "sample", "--mean", mean, "--out", str(tmp_path / "out")])
+    told = capsys.readouterr()
+    assert f"Model: a Gaussian process {words}" in told.out + told.err
+
+
 @pytest.mark.parametrize("command", [[], ["audit"], ["apply"], ["demo"]])
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as stop:

@@ -92,3 +92,7 @@ def test_few_rows_and_copies_are_left_to_the_gaussian_process(rng, friedman):
     assert max(copies.mean_choice_.densities.values()) < 2.0
     single = LabelNoiseRegressor(mean="auto").fit(features, labels)
     assert copies.audit()["suspect"].sum() == 4 * single.audit()["suspect"].sum()
+
+
+def test_every_mean_has_words():
+    assert set(means.MEAN_WORDS) == set(MEANS)

@@ -45,6 +45,15 @@ MEANS: dict[str, Callable[[], Any]] = {
     "half-boosting": lambda: _half_of("boosting"),
     "half-trees": lambda: _half_of("trees"),
 }
+#: What they are called where people read.
+MEAN_WORDS = {
+    "boosting": "gradient boosting",
+    "trees": "extra trees",
+    "linear": "linear regression",
+    "panel": "linear regression, gradient boosting and extra trees together",
+    "half-boosting": "half of what gradient boosting predicts",
+    "half-trees": "half of what extra trees predict",
+}
 CANDIDATES = (NONE, "boosting", "trees")
 #: Rows on which the candidates are compared: first few, then, where those do not decide, more.
 CHOICE_ROWS = (300, 1000)
@@ -76,13 +85,6 @@ class MeanChoice:
     @property
     def sentence(self) -> str:
         """For people."""
-        names = {
-            NONE: "a Gaussian process alone",
-            "boosting": "one over gradient boosting",
-            "trees": "one over extra trees",
-            "half-boosting": "one over half of what gradient boosting predicts",
-            "half-trees": "one over half of what extra trees predict",
-        }
         if self.series is not None:
             return (
                 f"successive rows share their errors (correlation {self.series:.2f}), so each stretch of rows was judged by "
@@ -91,11 +93,15 @@ class MeanChoice:
             )
         if not self.densities:
             return "a Gaussian process alone (too few rows to compare models)"
-        told = "; ".join(f"{names.get(name, name)} {value:.3f}" for name, value in self.densities.items())
+        told = "; ".join(f"{_candidate_words(name)} {value:.3f}" for name, value in self.densities.items())
         return (
-            f"{names.get(self.name, self.name)} predicts held-out labels best "
+            f"{_candidate_words(self.name)} predicts held-out labels best "
             f"(mean log density per label, on at most {self.rows} rows: {told})"
         )
+
+
+def _candidate_words(name: str) -> str:
+    return "a Gaussian process alone" if name == NONE else f"one over {MEAN_WORDS[name]}"
 
 
 def mean_named(name: str) -> Any:

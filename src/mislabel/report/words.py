@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mislabel.decisions.patterns import confidence_words
+from mislabel.estimators.means import MEAN_WORDS
 from mislabel.estimators.one_call import Audit
 
 _LONGEST_NAME = 60
@@ -92,7 +93,9 @@ def model_line(audit: Audit) -> str:
     if choice is not None:
         return f"Model: {choice.sentence}."
     if audit.model.mean_model_ is not None:
-        return f"Model: a Gaussian process over a cross-fitted {type(audit.model.mean_model_).__name__}."
+        asked = audit.model.mean
+        over = MEAN_WORDS[asked] if isinstance(asked, str) else f"a {type(audit.model.mean_model_).__name__}"
+        return f"Model: a Gaussian process over {over}, cross-fitted."
     return "Model: a Gaussian process in which every label has its own noise variance."
 
 
