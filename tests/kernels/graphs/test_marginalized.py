@@ -165,6 +165,16 @@ def test_the_tail_is_accounted_for(dtype, tol, tolerance, light, monkeypatch):
     assert light is not None or (split != whole).any()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_graphs_without_anything_in_common(dtype):
+    # Similarities of their nodes are too small for the format.
+    graphs = [Graph(2, [(0, 1)], nodes={"charge": [at, at]}, edge_labels={"length": [1.0]}) for at in (0.0, 1000.0)]
+    kernel = MarginalizedGraphKernel(SquaredExponential("charge", 0.1), SquaredExponential("length", 0.1), dtype=dtype)
+    matrix = kernel(graphs)
+    np.testing.assert_array_equal(matrix == 0.0, [[False, True], [True, False]])
+    assert np.isfinite(matrix).all()
+
+
 def test_large_graphs_get_room_for_their_pairs_of_edges(rng):
     # More pairs of edges than there is room for to begin with, and offsets beyond 16 bits.
     size = 70

@@ -382,12 +382,13 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
             )
             # K = u'x + z'r + q'V r with x = V f + V m, z = V u + V l: base + (V u)'(m + r) + r'V (l + q).
             values[number] = base + bilinear(solution, guess, moved, residual, node, 2 * size)
-            if behind == 0:
+            if whole:
                 break
             added = tail_form(tail, tail_ends, solution, behind)
             values[number] += added
             if added * added <= _TAIL_SHARE * tol * values[number] * values[number]:
-                values[number] += added * added / values[number]
+                if added > 0.0:
+                    values[number] += added * added / values[number]
                 least = min(start, least + number_type(1 / _RECOVERY))
                 break
             whole = True
