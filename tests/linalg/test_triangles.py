@@ -5,7 +5,7 @@ import pytest
 
 from mislabel.linalg.triangles import column_norms_squared, lower_copy, mirror_lower, symmetric_columns
 
-SIZES = [0, 1, 2, 127, 128, 129, 300]
+SIZES = [0, 1, 2, 127, 128, 129, 300, 1600]
 
 
 def lower_with_rubbish_above(rng, size, order):

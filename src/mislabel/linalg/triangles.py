@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from mmap import mmap
 
 import numpy as np
 
 from mislabel.linalg.contract import FloatArray, IntArray
 
 _TILE = 128
+#: From so many rows on memory matters more than how fast it is had.
+_LARGE = 1500
 
 
 def mirror_lower(matrix: FloatArray) -> FloatArray:
@@ -35,7 +38,7 @@ def symmetric_columns(lower: FloatArray, index: IntArray) -> FloatArray:
 def lower_copy(matrix: FloatArray, factor: float = 1.0) -> FloatArray:
     """A Fortran-ordered copy of the lower triangle, times a number; what is above it means nothing."""
     size = matrix.shape[0]
-    copy = np.empty((size, size)).T
+    copy = _square(size)
     for left, right in _tiles(size):
         np.multiply(matrix[left:, left:right], factor, out=copy[left:, left:right])
     return copy
@@ -49,6 +52,16 @@ def column_norms_squared(lower: FloatArray) -> FloatArray:
         square, below = np.tril(lower[left:right, left:right]), lower[right:, left:right]
         norms[left:right] = np.einsum("ij,ij->j", square, square) + np.einsum("ij,ij->j", below, below)
     return norms
+
+
+def _square(size: int) -> FloatArray:
+    """A Fortran-ordered square array of which only what is written takes up memory, where it is large.
+
+    NumPy asks for huge pages, each of which would hold parts of both triangles.
+    """
+    if size < _LARGE:
+        return np.empty((size, size)).T
+    return np.frombuffer(mmap(-1, 8 * size**2)).reshape(size, size).T
 
 
 def _tiles(size: int) -> Iterator[tuple[int, int]]:
