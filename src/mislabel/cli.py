@@ -260,9 +260,10 @@ def run_demo(options: argparse.Namespace) -> int:
         table = found.audit.table
         suspects = set(found.audit.positions[table["suspect"].to_numpy()].tolist())
         hits = len(suspects & example.planted)
+        clean = len(suspects) - hits
         print(
             f"Of {len(example.planted)} planted errors {hits} were found and {len(example.planted) - hits} missed; "
-            f"{len(suspects) - hits} of the suspects were clean."
+            f"{clean} of the suspects {'was' if clean == 1 else 'were'} clean."
         )
         print(f"Report: {found.report}")
     if options.open:
