@@ -63,8 +63,8 @@ LEAST_ROWS = 60
 DECISIVE = 0.3
 #: Nats per label by which a mean function without a Gaussian process must trail one alone not to be tried with one.
 HOPELESS = 0.5
-#: Trees that tell whether trees are worth trying: a hundred gain no more than .03 nats over them.
-TREES_AT_FIRST = 25
+#: What tells whether a mean function is worth trying with a Gaussian process: a hundred trees gain no more than .03 nats over 25.
+AT_FIRST_SIGHT = {**MEANS, "trees": lambda: _trees(25)}
 #: Nats per label that a mean function must gain over the Gaussian process alone.
 LEAST_ADVANTAGE = 0.01
 
@@ -176,8 +176,9 @@ def _halfway(trials: dict[str, _Trial], left: list[str], labels: Any) -> tuple[s
 
 def _bare_density(name: str, points: Any, labels: Any, seed: int) -> float:
     """Density of the labels around the cross-fitted mean alone."""
-    model = _trees(TREES_AT_FIRST) if name == "trees" else mean_named(name)
-    out_of_fold, _ = cross_fitted_mean(model, points, labels, np.random.RandomState(seed), None, False, 1)
+    out_of_fold, _ = cross_fitted_mean(
+        AT_FIRST_SIGHT[name](), points, labels, np.random.RandomState(seed), None, False, 1
+    )
     error = labels - out_of_fold
     density = calibrate(error, np.full(error.size, float(np.median(np.abs(error))) ** 2)).log_density
     return density if np.isfinite(density) else np.inf

@@ -38,7 +38,7 @@ def symmetric_columns(lower: FloatArray, index: IntArray) -> FloatArray:
 def lower_copy(matrix: FloatArray, factor: float = 1.0) -> FloatArray:
     """A Fortran-ordered copy of the lower triangle, times a number; what is above it means nothing."""
     size = matrix.shape[0]
-    copy = _square(size)
+    copy = untouched_square(size)
     for left, right in _tiles(size):
         np.multiply(matrix[left:, left:right], factor, out=copy[left:, left:right])
     return copy
@@ -54,7 +54,7 @@ def column_norms_squared(lower: FloatArray) -> FloatArray:
     return norms
 
 
-def _square(size: int) -> FloatArray:
+def untouched_square(size: int) -> FloatArray:
     """A Fortran-ordered square array of which only what is written takes up memory, where it is large.
 
     NumPy asks for huge pages, each of which would hold parts of both triangles.
