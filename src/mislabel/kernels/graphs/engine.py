@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.marginalized_loops import GraphArrays, Similarity, pair_values
 from mislabel.kernels.graphs.packing import Kinds, PackedGraphs
 from mislabel.kernels.graphs.pieces import Piece, SquaredExponential, split_gaussian
+from mislabel.kernels.graphs.slot_values import CAN_REORDER, TOO_LARGE, SlotValues
 from mislabel.linalg.contract import FloatArray, IntArray
 
 #: Up to this many kinds of nodes or edges, one table serves all graphs; beyond, each block of pairs gets its own.
@@ -66,7 +68,26 @@ class PairEngine:
 
     def values(self, pairs: IntArray) -> FloatArray:
         """Kernel values of pairs (row, column)."""
-        return self._run(pairs, slopes=False)[0]
+        if self._by_slots is None:
+            return self._run(pairs, slopes=False)[0]
+        values, steps = self._by_slots.values(pairs + [0, self._offset], self.walk.tol, SINGLE_STEPS)
+        large, hard = np.flatnonzero(steps == TOO_LARGE), np.flatnonzero((steps < 0) & (steps != TOO_LARGE))
+        if large.size:
+            values[large] = self._run(pairs[large], slopes=False)[0]
+        if hard.size:
+            values[hard] = self._in_double().values(pairs[hard])
+        return values
+
+    @cached_property
+    def _by_slots(self) -> SlotValues | None:
+        """The same graphs for the fastest loops, where there are such: made when they are first needed."""
+        walk, packed = self.walk, self.packed
+        few = packed.node_kinds.count <= MAX_KINDS
+        if not (CAN_REORDER and few and walk.dtype == "float32" and self.rest is None):
+            return None
+        table, _ = self._table_of_all("node", walk.node_kernel, packed.node_kinds, False)
+        scale = self.gaussian.length_scale if self.gaussian else None
+        return SlotValues.of(packed, self.arrays, table, walk.stopping, scale)
 
     def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         """The same with derivatives by the logarithm of: starting, stopping probability, node and edge parameters."""
@@ -152,8 +173,18 @@ class PairEngine:
             engine.walk = replace(self.walk, dtype="float64", tol=min(self.walk.tol, 1e-9))
             engine.arrays = self._lay_out(engine.walk)
             engine._tables = {}
+            vars(engine).pop("_by_slots", None)
             self._double = engine
         return self._double
+
+    def _table_of_all(self, what: str, piece: Piece, kinds: Kinds, with_slopes: bool) -> tuple[FloatArray, FloatArray]:
+        """Similarities of all kinds that there are."""
+        key = (what, with_slopes)
+        if key not in self._tables:
+            self._tables[key] = _table(
+                piece, kinds.values, kinds.values, kinds.count, kinds.count, with_slopes, self.walk.dtype
+            )
+        return self._tables[key]
 
     def _tabulate(
         self,
@@ -172,12 +203,7 @@ class PairEngine:
         if piece is None:
             return (np.ones((1, 1), dtype), np.empty((0, 1, 1))), left, right
         if kinds.count <= MAX_KINDS:
-            key = (what, with_slopes)
-            if key not in self._tables:
-                self._tables[key] = _table(
-                    piece, kinds.values, kinds.values, kinds.count, kinds.count, with_slopes, dtype
-                )
-            return self._tables[key], left, right
+            return self._table_of_all(what, piece, kinds, with_slopes), left, right
         field = f"{what}_kind"
         local = []
         for graphs, arrays in ((rows, left), (columns, right)):

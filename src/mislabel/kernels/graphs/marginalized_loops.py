@@ -1,11 +1,7 @@
 """Compiled loops of the marginalized graph kernel: for each pair of graphs, one linear system over all pairs of nodes.
 
-With weighted degrees ``d``, ``f = sqrt(d d')`` and ``u = p p' / f``, the kernel is ``u' x`` where ``(V^-1 - W) x = f``;
-V holds the node similarities, W the normalised weights of all pairs of edges. The same system is solved with ``u`` on the
-right (its solution is called z), because the two residuals together give the kernel with *quadratic* error:
-``K = u'x + z'r + q'(V^-1 - W)^-1 r`` exactly, r and q being what is left of f and u; in the last term V stands for the
-inverse. A few conjugate-gradient steps then suffice where one system alone would need many. Both solutions are stored side
-by side, so that every memory access serves both.
+Its solution is in :mod:`two_sided_loops`. Here W is a list of pairs of edges, and both solutions are interleaved, so that
+every memory access serves both: for any processor, either precision, and all similarities of edges.
 
 Four in ten pairs of edges weigh next to nothing: their lengths differ much, or they are long. Where only K is asked for they
 are left out of the systems, and ``z' W x`` over them, t, is added at the end. What that neglects is of second order in them,
@@ -20,28 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from mislabel.compiled_loops import compiled_for_speed
-from mislabel.kernels.graphs.vector_loops import (
-    CAN_PACK,
-    CHUNK,
-    PAD,
-    advance,
-    bilinear,
-    couple,
-    curvature,
-    gaussian_weights,
-    scaled_row,
-    shifted,
-    split_weights,
-    tail_form,
-    turn_search,
-)
+from mislabel.kernels.graphs.solution_loops import PAD, bilinear, clear, scaled_row
+from mislabel.kernels.graphs.two_sided_loops import EdgePairs, couple_all, solve
+from mislabel.kernels.graphs.vector_loops import CAN_PACK, CHUNK, gaussian_weights, shifted, split_weights, tail_form
 
 #: Room for so many pairs of edges, and chunks of them, to begin with.
 _PAIRS, _CHUNKS = 1 << 14, 1 << 12
 #: How much longer walks may add to the first term of K before single precision is not enough.
-_SINGLE_GROWTH = 2.5
-#: Least share of the last term of K that is allowed for as its error.
-_LEAST_SHARE = 0.2
+SINGLE_GROWTH = 2.5
 #: The square of what light pairs of edges add to K, relative to K, may be this part of the tolerance: what is neglected of
 #: second order was 1.3 to 4 times as large.
 _TAIL_SHARE = 0.5
@@ -185,21 +167,6 @@ def _split_weights(left, a, right, high, n_chunks, lists, least, weights, straig
 
 
 @compiled_for_speed
-def _apply_weights(total, weights, straight, crossed, narrow, source, target):
-    """``target += W source`` for both solutions at once."""
-    halves = straight.view(np.uint32)
-    if narrow:
-        mask, shift = np.uint32(0xFFFF), np.uint32(16)
-        for k in range(np.uint64(total)):
-            along, across = halves[2 * k], halves[2 * k + 1]
-            couple(target, source, weights[k], along & mask, along >> shift, across & mask, across >> shift)
-    else:
-        others = crossed.view(np.uint32)
-        for k in range(np.uint64(total)):
-            couple(target, source, weights[k], halves[2 * k], halves[2 * k + 1], others[2 * k], others[2 * k + 1])
-
-
-@compiled_for_speed
 def _prepare(left, a, right, b, similarity, node, source, rows):
     """Node similarities (twice each, once per solution) and the first guesses ``V f`` and ``V u``; returns ``u' V f``.
 
@@ -237,46 +204,6 @@ def _prepare(left, a, right, b, similarity, node, source, rows):
         node[k] = 0
         source[k] = 0
     return total
-
-
-@compiled_for_speed
-def _solve(size, total, weights, straight, crossed, narrow, node, vectors, base, tol, linear, max_iter):
-    """Conjugate gradients on both systems; returns the number of steps, or -1 if they were not enough.
-
-    ``vectors`` holds residuals, search directions (before V), directions, their images, and how far the solutions have
-    moved from their first guesses (before V). ``linear`` is the accuracy of the
-    solutions themselves, zero if only their product matters.
-    """
-    residual, search, direction, image, moved = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
-    count = 2 * size
-    zero = residual.dtype.type(0)
-    for k in range(count + PAD):
-        search[k] = moved[k] = zero
-    norm_f, norm_u = advance(moved, residual, search, image, node, zero, zero, count)
-    limit_f, limit_u = norm_f * linear * linear, norm_u * linear * linear
-    ratio_f, ratio_u = zero, zero
-    share = _LEAST_SHARE
-    step = 0
-    while True:
-        error = share * np.sqrt(np.float64(norm_f) * np.float64(norm_u))
-        if error <= tol * base and (linear == 0.0 or (norm_f <= limit_f and norm_u <= limit_u)):
-            return step
-        if step == max_iter:
-            return -1
-        turn_search(search, direction, image, residual, node, ratio_f, ratio_u, count)
-        _apply_weights(total, weights, straight, crossed, narrow, direction, image)
-        curve_f, curve_u = curvature(image, search, direction, count)
-        length_f = norm_f / curve_f if curve_f > 0 else zero
-        length_u = norm_u / curve_u if curve_u > 0 else zero
-        new_f, new_u = advance(moved, residual, search, image, node, length_f, length_u, count)
-        ratio_f = new_f / norm_f if norm_f > 0 else zero
-        ratio_u = new_u / norm_u if norm_u > 0 else zero
-        # What the last term of K leaves out is at most rho / (1 - rho) of it, rho being the largest eigenvalue of V W;
-        # how fast the residuals fall tells about its size.
-        slowest = min(np.sqrt(max(ratio_f, ratio_u)), 0.999)
-        share = max(_LEAST_SHARE, 3.0 * slowest / (1.0 - slowest))
-        norm_f, norm_u = new_f, new_u
-        step += 1
 
 
 @compiled_for_speed
@@ -343,6 +270,7 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
     straight = np.empty(weights.shape[0], np.uint64)
     crossed = np.empty(weights.shape[0], np.uint64)
     tail, tail_ends = np.empty(weights.shape[0], weights.dtype), np.empty(weights.shape[0], np.uint64)
+    coupling = EdgePairs(np.zeros(1, np.uint64), weights, straight, crossed, right.narrow)
     residual, solution, moved, node, guess = vectors[0], vectors[3], vectors[4], vectors[5], vectors[6]
     derived = slopes.shape[0] > 0 or nodal.shape[0] > 0
     accuracy = linear if derived else 0.0
@@ -361,6 +289,7 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
             straight = np.empty(weights.shape[0], np.uint64)
             crossed = np.empty(weights.shape[0], np.uint64)
             tail, tail_ends = np.empty(weights.shape[0], weights.dtype), np.empty(weights.shape[0], np.uint64)
+            coupling = EdgePairs(coupling.total, weights, straight, crossed, right.narrow)
         lists = chunks, shifts, offsets
         total, n_chunks = _list_chunks(left, a, right, b, low, high, chunks, shifts, offsets)
         size = (left.node_start[a + 1] - left.node_start[a]) * (right.node_start[b + 1] - right.node_start[b])
@@ -374,12 +303,10 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
                 near, behind = _split_weights(
                     left, a, right, high, n_chunks, lists, least, weights, straight, tail, tail_ends
                 )
-            for k in range(2 * size + PAD):
-                residual[k] = 0
-            _apply_weights(near, weights, straight, crossed, right.narrow, guess, residual)
-            steps[number] = _solve(
-                size, near, weights, straight, crossed, right.narrow, node, vectors, base, tol, accuracy, max_iter
-            )
+            coupling.total[0] = near
+            clear(residual, 2 * size)
+            couple_all(coupling, guess, residual)
+            steps[number] = solve(coupling, 2 * size, node, vectors, base, tol, accuracy, max_iter)
             # K = u'x + z'r + q'V r with x = V f + V m, z = V u + V l: base + (V u)'(m + r) + r'V (l + q).
             values[number] = base + bilinear(solution, guess, moved, residual, node, 2 * size)
             if whole:
@@ -407,5 +334,5 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
         if not np.isfinite(values[number]):
             vectors[:] = 0  # nothing of what went wrong may reach the next pair
             steps[number] = -1
-        elif weights.itemsize == 4 and values[number] > _SINGLE_GROWTH * base:
+        elif weights.itemsize == 4 and values[number] > SINGLE_GROWTH * base:
             steps[number] = -1  # rounding errors of the weights have grown as much

@@ -10,6 +10,7 @@ import numpy as np
 from mislabel.errors import InvalidGraphError
 from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.marginalized_loops import GraphArrays
+from mislabel.kernels.graphs.solution_loops import ROW
 from mislabel.kernels.graphs.vector_loops import CHUNK
 from mislabel.linalg.contract import IntArray
 
@@ -122,7 +123,7 @@ class PackedGraphs:
             log_weight = np.log2(weight)
         low, high, positions = self._windows(length_scale, owner, dtype)
         steps, unit = self._whole_lengths(length_scale, dtype)
-        pad = np.zeros(CHUNK)
+        pad = np.zeros(max(CHUNK, 2 * ROW))
         # Offsets into the solutions of a pair count the bytes of two numbers for each pair of nodes.
         most = int(np.diff(self.node_start).max(initial=1))
         pair = 2 * np.dtype(dtype).itemsize
@@ -159,6 +160,14 @@ class PackedGraphs:
             positions=positions,
         )
 
+    def buckets(self, length_scale: float | None, per_scale: int) -> tuple[float, float, int]:
+        """Where buckets of length begin, how wide they are (so many to a length scale), and how many there are."""
+        if length_scale is None or not self.length.size:
+            return 0.0, np.inf, 1
+        shortest, longest = float(self.length.min()), float(self.length.max())
+        width = max(length_scale / per_scale, (longest - shortest) / _MOST_BUCKETS, 1e-300)
+        return shortest, width, int((longest - shortest) / width) + 1
+
     def _windows(self, length_scale: float | None, owner: IntArray, dtype: str) -> tuple[IntArray, IntArray, IntArray]:
         """For every edge the buckets its partners lie in, and for every graph where each bucket begins."""
         counts = np.diff(self.edge_start)
@@ -166,9 +175,7 @@ class PackedGraphs:
             low = np.zeros(self.length.size, np.int64)
             positions = np.column_stack([np.zeros_like(counts), counts])
             return low, low + 1, positions
-        shortest, longest = float(self.length.min()), float(self.length.max())
-        width = max(length_scale / _BUCKETS_PER_SCALE, (longest - shortest) / _MOST_BUCKETS, 1e-300)
-        n_buckets = int((longest - shortest) / width) + 1
+        shortest, width, n_buckets = self.buckets(length_scale, _BUCKETS_PER_SCALE)
         reach = REACH[dtype] * length_scale
         bucket = ((self.length - shortest) / width).astype(np.int64)
         low = np.clip(np.floor((self.length - reach - shortest) / width), 0, n_buckets).astype(np.int64)

@@ -1,0 +1,80 @@
+"""Kernel values of pairs of graphs by slots (:mod:`slot_loops`): in single precision, on processors that can reorder rows.
+
+The first graph of a pair is taken edge by edge, the second by slots of edges. Unlike the loops over single pairs of edges
+(:mod:`marginalized_loops`) these have no use for leaving light pairs out: lanes are there anyway.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mislabel.compiled_loops import compiled_for_speed
+from mislabel.kernels.graphs.marginalized_loops import SINGLE_GROWTH
+from mislabel.kernels.graphs.slot_loops import Place, SlotPairs, couple_first, prepare_rows, weigh_chunks
+from mislabel.kernels.graphs.solution_loops import ROW, two_sided_value
+from mislabel.kernels.graphs.two_sided_loops import solve
+
+
+@compiled_for_speed
+def _rows(count, columns):
+    """Room for so many rows, each in one piece of the cache."""
+    room = np.empty((count + 1) * columns, np.float32)
+    skipped = (-room.ctypes.data % 64) // 4
+    return room[skipped : skipped + count * columns].reshape((count, columns))
+
+
+@compiled_for_speed
+def _largest(starts):
+    largest = 0
+    for k in range(starts.shape[0] - 1):
+        largest = max(largest, starts[k + 1] - starts[k])
+    return largest
+
+
+@compiled_for_speed
+def _largest_pair(left, slots, pairs):
+    """At least as many edges and slots, and edges and chunks, as any of the pairs has."""
+    items, chunks = 1, 1
+    for number in range(pairs.shape[0]):
+        a, b = pairs[number, 0], pairs[number, 1]
+        edges, others = left.edge_start[a + 1] - left.edge_start[a], left.edge_start[b + 1] - left.edge_start[b]
+        items = max(items, edges * (slots.slot_start[b + 1] - slots.slot_start[b]))
+        chunks = max(chunks, edges * (others // ROW + 3))
+    return items, chunks
+
+
+@compiled_for_speed
+def slot_pair_values(left, slots, pairs, similar, tol, max_iter, values, steps):
+    """Kernel values of the given pairs (graph of ``left``, graph of ``slots``), given the similarities of kinds of nodes.
+
+    ``steps`` receives how many steps each pair took, -1 where they were not enough.
+    """
+    n_rows = _largest(left.node_start) * _largest(slots.row_start) + 1
+    vectors = _rows(8 * n_rows, 2 * ROW).reshape((8, n_rows, 2 * ROW))
+    vectors[:] = 0
+    most_items, most_chunks = _largest_pair(left, slots, pairs)
+    weights, chunks = _rows(most_items, ROW), _rows(most_chunks, ROW)
+    chunk_start = np.empty(_largest(left.edge_start) + 1, np.int64)
+    place = np.empty(4, np.int64)
+    coupling = SlotPairs(
+        slots, left.edge_left, left.edge_right, left.edge_length, left.edge_weight, left.length_unit, place, chunks,
+        chunk_start, weights,
+    )  # fmt: skip
+    residual, moved, node, plain, guess = vectors[0], vectors[4], vectors[5], vectors[6], vectors[7]
+    n_kinds = similar.shape[1]
+    for number in range(pairs.shape[0]):
+        a, b = pairs[number, 0], pairs[number, 1]
+        first, last = left.node_start[a], left.node_start[a + 1]
+        count = (last - first) * (slots.row_start[b + 1] - slots.row_start[b]) * 2 * ROW
+        place[Place.FIRST_EDGE], place[Place.N_EDGES] = left.edge_start[a], left.edge_start[a + 1] - left.edge_start[a]
+        place[Place.OTHER], place[Place.OTHER_EDGE] = b, left.edge_start[b]
+        base, value = prepare_rows(slots, b, left, first, last, similar, n_kinds, node, plain, guess, residual)
+        weigh_chunks(coupling)
+        couple_first(coupling, guess, residual)
+        steps[number] = solve(coupling, count, node, vectors, base, tol, 0.0, max_iter)
+        values[number] = value + two_sided_value(plain, guess, moved, residual, node, count)
+        if not np.isfinite(values[number]):
+            vectors[:] = 0  # nothing of what went wrong may reach the next pair
+            steps[number] = -1
+        elif values[number] > SINGLE_GROWTH * base:
+            steps[number] = -1  # rounding errors of the weights have grown as much
