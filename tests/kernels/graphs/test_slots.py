@@ -69,9 +69,9 @@ def test_agrees_with_the_loops_for_any_processor(monkeypatch):
 
 def test_slots_are_used_where_they_can_be(monkeypatch):
     seen = []
-    values = slot_values.SlotValues.values
+    evaluate = slot_values.SlotValues.evaluate
     monkeypatch.setattr(
-        slot_values.SlotValues, "values", lambda self, pairs, *a: seen.append(len(pairs)) or values(self, pairs, *a)
+        slot_values.SlotValues, "evaluate", lambda self, pairs, *a: seen.append(len(pairs)) or evaluate(self, pairs, *a)
     )
     graphs = [graph(seed, 8) for seed in range(6)]
     gram_matrix(MolecularKernel(**SETTINGS), graphs, n_jobs=1)
@@ -136,6 +136,13 @@ def test_whatever_is_within_reach_is_found():
             assert set(near) <= found
 
 
+def values_and_steps(graphs, pairs):
+    prepared = MolecularKernel(**SETTINGS).prepared(graphs)
+    tables = prepared._table_of_all("node", prepared.walk.node_kernel, prepared.packed.node_kinds, False)
+    values, _, steps = prepared._slots.evaluate(pairs, *tables, (1e-7, 1e-5, 8), False)
+    return values, steps
+
+
 def test_guesses_save_steps_and_change_nothing_else(monkeypatch):
     ase_build, collections = (
         pytest.importorskip(name, reason="ASE is not installed") for name in ("ase.build", "ase.collections")
@@ -143,14 +150,13 @@ def test_guesses_save_steps_and_change_nothing_else(monkeypatch):
     molecules = [ase_build.molecule(name) for name in collections.g2.names]
     graphs = [Graph.from_ase(molecule) for molecule in molecules if len(molecule) > 8]
     pairs = np.array([(i, j) for i in range(len(graphs)) for j in range(i)])
-    prepared = MolecularKernel(**SETTINGS).prepared(graphs)
-    guessed, steps = prepared._by_slots.values(pairs, 1e-7, 8)
+    guessed, steps = values_and_steps(graphs, pairs)
     monkeypatch.setattr(
         slot_values,
         "features_of_surroundings",
         lambda packed, *_: np.zeros((packed.degree.size, 2, FEATURES), np.float32),
     )
-    plain, more_steps = MolecularKernel(**SETTINGS).prepared(graphs)._by_slots.values(pairs, 1e-7, 8)
+    plain, more_steps = values_and_steps(graphs, pairs)
     exact = MolecularKernel(**SETTINGS, dtype="float64", tol=1e-12).prepared(graphs).values(pairs)
     done = (steps >= 0) & (more_steps >= 0)
     assert done.mean() > 0.9
@@ -165,7 +171,35 @@ def test_features_are_the_first_order_of_longer_walks():
     two = Graph(2, [(0, 1)], [0.4], {"element": [1, 2]}, {"length": [1.05]})
     kernel = MolecularKernel(0.2, 0.3, 0.1)
     prepared = kernel.prepared([one, two])
-    features = prepared._by_slots.slots.features.astype(float)
+    features = prepared._slots.slots.features.astype(float)
     steps = 0.8**2 * np.exp(-0.5 * (0.05 / 0.1) ** 2) * np.array([[1.0, 0.3], [0.3, 1.0]])
     for solution in (0, 1):
         np.testing.assert_allclose(features[:2, solution] @ features[2:, solution].T, steps, rtol=0.03)
+
+
+def test_derivatives():
+    graphs = [graph(seed, size) for seed, size in enumerate((2, 9, 16, 18, 33, 48, 50))]
+    weights = np.random.default_rng(0).normal(size=(7, 7))
+    single, double = (MolecularKernel(**SETTINGS, dtype=dtype, tol=1e-9) for dtype in ("float32", "float64"))
+    expected = double(graphs, eval_gradient=True)[1]
+    found = single(graphs, eval_gradient=True)[1]
+    scale = np.abs(expected).max(axis=(0, 1))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6 * scale.min())
+    weights += weights.T
+    np.testing.assert_allclose(
+        single.contracted_gradient(graphs, weights), double.contracted_gradient(graphs, weights), rtol=1e-3
+    )
+
+
+def test_derivatives_of_similarities_that_are_zero():
+    # Similarities too small for the format, and their derivatives, count as none.
+    from mislabel.kernels import MarginalizedGraphKernel, SquaredExponential
+
+    graphs = [
+        Graph(2, [(0, 1)], nodes={"charge": [at, at]}, edge_labels={"length": [1.0]}) for at in (0.0, 1.0, 1000.0)
+    ]
+    kernel = MarginalizedGraphKernel(SquaredExponential("charge", 0.1), SquaredExponential("length", 0.1), 0.3)
+    matrix, gradient = kernel(graphs, eval_gradient=True)
+    assert np.isfinite(gradient).all()
+    assert gradient[0, 2] == pytest.approx(0.0, abs=1e-12)
+    assert matrix[0, 2] == 0.0

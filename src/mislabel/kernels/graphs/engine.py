@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -24,8 +23,9 @@ _TABLE_ENTRIES = 1 << 20
 MAX_STEPS = 10_000
 #: Steps after which a pair is given up in single precision and done in double.
 SINGLE_STEPS = 8
-#: Accuracy of derivatives in single precision.
+#: Accuracy of derivatives in single precision: by how much residuals must fall. First guesses by slots are ten times better.
 SINGLE_SLOPES = 1e-5
+SLOT_SLOPES = 1e-4
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class PairEngine:
         )
         self.arrays = self._lay_out(walk)
         self._tables: dict[tuple[str, bool], tuple[FloatArray, FloatArray]] = {}
+        self._slots = self._lay_out_slots()
         self._double: PairEngine | None = None
 
     def _lay_out(self, walk: Walk) -> GraphArrays:
@@ -68,26 +69,7 @@ class PairEngine:
 
     def values(self, pairs: IntArray) -> FloatArray:
         """Kernel values of pairs (row, column)."""
-        if self._by_slots is None:
-            return self._run(pairs, slopes=False)[0]
-        values, steps = self._by_slots.values(pairs + [0, self._offset], self.walk.tol, SINGLE_STEPS)
-        large, hard = np.flatnonzero(steps == TOO_LARGE), np.flatnonzero((steps < 0) & (steps != TOO_LARGE))
-        if large.size:
-            values[large] = self._run(pairs[large], slopes=False)[0]
-        if hard.size:
-            values[hard] = self._in_double().values(pairs[hard])
-        return values
-
-    @cached_property
-    def _by_slots(self) -> SlotValues | None:
-        """The same graphs for the fastest loops, where there are such: made when they are first needed."""
-        walk, packed = self.walk, self.packed
-        few = packed.node_kinds.count <= MAX_KINDS
-        if not (CAN_REORDER and few and walk.dtype == "float32" and self.rest is None):
-            return None
-        table, _ = self._table_of_all("node", walk.node_kernel, packed.node_kinds, False)
-        scale = self.gaussian.length_scale if self.gaussian else None
-        return SlotValues.of(packed, self.arrays, table, walk.stopping, scale)
+        return self._run(pairs, slopes=False)[0]
 
     def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         """The same with derivatives by the logarithm of: starting, stopping probability, node and edge parameters."""
@@ -113,7 +95,34 @@ class PairEngine:
             for end, (rows, columns) in zip(ends, shapes, strict=True)
         ]
 
+    def _lay_out_slots(self) -> SlotValues | None:
+        """The same graphs for the fastest loops, where there are such."""
+        walk, packed = self.walk, self.packed
+        few = packed.node_kinds.count <= MAX_KINDS
+        if not (CAN_REORDER and few and walk.dtype == "float32" and self.rest is None):
+            return None
+        similar, _ = self._table_of_all("node", walk.node_kernel, packed.node_kinds, False)
+        scale = self.gaussian.length_scale if self.gaussian else None
+        return SlotValues.of(packed, self.arrays, similar, walk.stopping, scale)
+
     def _run(self, pairs: IntArray, *, slopes: bool) -> tuple[FloatArray, FloatArray]:
+        """Values and raw derivatives: by slots where that can be done, else edge by edge."""
+        if self._slots is None:
+            return self._run_by_edges(pairs, slopes)
+        tables = self._table_of_all("node", self.walk.node_kernel, self.packed.node_kinds, slopes)
+        accuracy = self.walk.tol, SLOT_SLOPES, SINGLE_STEPS
+        values, raw, steps = self._slots.evaluate(pairs + [0, self._offset], *tables, accuracy, slopes)
+        for which, run in (
+            (steps == TOO_LARGE, self._run_by_edges),
+            ((steps < 0) & (steps != TOO_LARGE), lambda pairs, slopes: self._in_double()._run(pairs, slopes=slopes)),
+        ):
+            if which.any():
+                values[which], some = run(pairs[which], slopes)
+                if slopes:
+                    raw[which] = some
+        return values, raw
+
+    def _run_by_edges(self, pairs: IntArray, slopes: bool) -> tuple[FloatArray, FloatArray]:
         values = np.empty(len(pairs))
         n_rest = len(self.rest.parameters()) if self.rest is not None else 0
         raw = np.empty((len(pairs), 2 + len(self.walk.node_kernel.parameters()) + n_rest) if slopes else (0, 0))
@@ -173,7 +182,7 @@ class PairEngine:
             engine.walk = replace(self.walk, dtype="float64", tol=min(self.walk.tol, 1e-9))
             engine.arrays = self._lay_out(engine.walk)
             engine._tables = {}
-            vars(engine).pop("_by_slots", None)
+            engine._slots = None
             self._double = engine
         return self._double
 

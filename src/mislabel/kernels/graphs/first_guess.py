@@ -18,7 +18,7 @@ from mislabel.linalg.contract import FloatArray
 from mislabel.spreading import evenly_spread
 
 #: Nodes that the components are found on, points of the grid of lengths per length scale, and at most in all.
-_NODES = 300
+_NODES = 128
 _POINTS_PER_SCALE = 2.0
 _MOST_POINTS = 1 << 16
 
@@ -58,11 +58,11 @@ def _components(steps: csr_array, some: np.ndarray, alike: FloatArray, similar: 
     """Principal components of the rows of ``steps``, distributions over lengths and kinds whose similarities are given."""
     sample = steps[some].toarray()
     images = (alike @ sample.reshape(some.size, alike.shape[0], -1) @ similar).reshape(some.size, -1)
-    values, vectors = eigh(sample @ images.T)
-    order = np.argsort(-values)[:FEATURES]
-    order = order[values[order] > 1e-6 * values.max(initial=0.0)]
+    last = some.size - 1
+    values, vectors = eigh(sample @ images.T, subset_by_index=(max(0, last - FEATURES + 1), last))
+    kept = values > 1e-6 * max(values[-1], 1e-300)
     found = np.zeros((steps.shape[0], FEATURES))
-    found[:, : order.size] = steps @ (images.T @ (vectors[:, order] / np.sqrt(values[order])))
+    found[:, : kept.sum()] = steps @ (images.T @ (vectors[:, kept] / np.sqrt(values[kept])))
     return found
 
 

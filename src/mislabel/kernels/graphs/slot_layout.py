@@ -8,7 +8,15 @@ import numpy as np
 
 from mislabel.kernels.graphs.marginalized_loops import GraphArrays
 from mislabel.kernels.graphs.packing import REACH, PackedGraphs
-from mislabel.kernels.graphs.slot_loops import FEATURES, ROW_BYTES, SlotArrays, assign_slots, lane_order, within_reach
+from mislabel.kernels.graphs.slot_loops import (
+    FEATURES,
+    ROW_BYTES,
+    SlotArrays,
+    assign_slots,
+    lane_order,
+    widen_to_slots,
+    within_reach,
+)
 from mislabel.kernels.graphs.solution_loops import ROW
 from mislabel.linalg.contract import IntArray
 
@@ -18,7 +26,6 @@ MOST_NODES = 48
 _WIDTH = 8.0
 #: Buckets of length per length scale: few, so that what lies within reach of all of them stays in the cache.
 _BUCKETS_PER_SCALE = 4
-_NONE = np.iinfo(np.int64).max
 
 
 def lay_out_slots(
@@ -28,17 +35,26 @@ def lay_out_slots(
     edges = _SlotEdges.of(packed, length_scale)
     origin, width, n_buckets = packed.buckets(length_scale, _BUCKETS_PER_SCALE)
     reach = np.inf if length_scale is None else REACH["float32"] * length_scale
-    n_slots = edges.chunk.size
-    first, last = (np.zeros((len(edges.group), n_buckets), np.uint32) for _ in range(2))
-    within_reach(np.append(edges.group_first, n_slots), *edges.span(packed), origin, width, reach, first, last)
-    first_chunk, last_chunk = _chunks_within_reach(packed, edges, first, last, (origin, width, reach))
+    n_slots, n_groups = edges.chunk.size, len(edges.group)
+    first, last = (np.zeros((n_groups, n_buckets), np.uint32) for _ in range(2))
+    group_first = np.append(edges.group_first, n_slots)
+    within_reach(group_first, edges.shortest, edges.longest, origin, width, reach, first, last)
+    first_edge, last_edge = (np.zeros((packed.size, n_buckets), np.uint32) for _ in range(2))
+    within_reach(packed.edge_start, packed.length, packed.length, origin, width, reach, first_edge, last_edge)
+    # Where no edge is within reach, slots alone decide which chunks there are.
+    first_chunk, last_chunk = (
+        (edge - packed.edge_start[:-1, None] + more) // ROW for edge, more in ((first_edge, 0), (last_edge, ROW - 1))
+    )
+    first_chunk[first_edge >= last_edge], last_chunk[first_edge >= last_edge] = np.iinfo(np.int64).max, 0
+    group_start = np.searchsorted(edges.group[:, 0], np.arange(packed.size + 1))
+    widen_to_slots(group_start, edges.chunk, first, last, first_chunk, last_chunk)
     order = aligned_zeros((n_slots, ROW), np.int32)
     order[edges.slot, edges.target % ROW] = lane_order(
         edges.source % (2 * ROW), edges.position - ROW * edges.chunk[edges.slot]
     )
     rows = _NodeRows.of(packed)
     return SlotArrays(
-        group_start=np.searchsorted(edges.group[:, 0], np.arange(packed.size + 1)),
+        group_start=group_start,
         begin=edges.group[:, 2] * (2 * ROW_BYTES),
         end=edges.group[:, 1] * ROW_BYTES,
         first=first,
@@ -46,8 +62,8 @@ def lay_out_slots(
         slot_start=edges.slot_start,
         order=order,
         chunk=4 * ROW * edges.chunk,
-        first_chunk=first_chunk,
-        last_chunk=last_chunk,
+        first_chunk=np.minimum(first_chunk, last_chunk).astype(np.uint32),
+        last_chunk=last_chunk.astype(np.uint32),
         n_buckets=np.array([n_buckets]),
         row_start=rows.start,
         kinds=rows.put(arrays.node_kind, np.int32),
@@ -64,11 +80,12 @@ class _SlotEdges:
     """Both directions of all edges of the graphs that get slots, with the slot of each; slots and groups of all graphs."""
 
     slot: IntArray
-    edge: IntArray  # among all edges
     position: IntArray  # among the edges of the graph
     target: IntArray
     source: IntArray
     slot_start: IntArray  # (graphs + 1)
+    shortest: np.ndarray  # (slots) length of the shortest and the longest edge
+    longest: np.ndarray
     chunk: IntArray  # (slots) first chunk of edges
     group: IntArray  # (groups, 3) graph, row of the nodes its edges end at, pair of rows that they come from
     group_first: IntArray  # (groups) first slot
@@ -87,53 +104,31 @@ class _SlotEdges:
         key = (owner[:, None] * rows + target // ROW) * rows + source // (2 * ROW)
         slot = np.empty(key.shape, np.int64)
         width = np.inf if length_scale is None else _WIDTH * length_scale
-        n_slots = assign_slots(start, key, target % ROW, packed.length[edge], width, slot)
+        shortest, longest = np.empty(key.size, np.int64), np.empty(key.size, np.int64)
+        n_slots = assign_slots(start, key, target % ROW, packed.length[edge], width, slot, shortest, longest)
         slot_start = np.concatenate([[0], np.cumsum(n_slots)]).astype(np.int64)
-        slot += slot_start[owner][:, None]
         # From the order in which they were opened to that of their groups.
         group_key = np.empty(slot_start[-1], np.int64)
         group_key[slot] = key
         order = np.argsort(group_key, kind="stable")
         number = np.empty_like(order)
         number[order] = np.arange(order.size)
-        slot = number[slot]
+        slot, group_key, shortest, longest = number[slot], group_key[order], shortest[order], longest[order]
         position = edge - packed.edge_start[owner]
-        chunk = np.full(order.size, _NONE)
-        np.minimum.at(chunk, slot, (position // ROW)[:, None])
-        keys, group_first = np.unique(group_key[order], return_index=True)
+        keys, group_first = np.unique(group_key, return_index=True)
         group = np.stack([keys // rows**2, keys // rows % rows, keys % rows], axis=1)
-        both = [np.repeat(values, 2) for values in (edge, position)]
         return cls(
-            slot.reshape(-1), *both, target.reshape(-1), source.reshape(-1), slot_start, chunk, group, group_first
+            slot.reshape(-1),
+            np.repeat(position, 2),
+            target.reshape(-1),
+            source.reshape(-1),
+            slot_start,
+            packed.length[edge[shortest]],
+            packed.length[edge[longest]],
+            position[shortest] // ROW,
+            group,
+            group_first,
         )
-
-    def span(self, packed: PackedGraphs) -> tuple[np.ndarray, np.ndarray]:
-        """Shortest and longest edge of every slot."""
-        shortest, longest = np.full(self.chunk.size, np.inf), np.full(self.chunk.size, -np.inf)
-        np.minimum.at(shortest, self.slot, packed.length[self.edge])
-        np.maximum.at(longest, self.slot, packed.length[self.edge])
-        return shortest, longest
-
-
-def _chunks_within_reach(
-    packed: PackedGraphs, edges: _SlotEdges, first: np.ndarray, last: np.ndarray, buckets: tuple[float, float, float]
-) -> tuple[np.ndarray, np.ndarray]:
-    """For every graph and bucket the chunks of edges whose weights are to be computed.
-
-    They are those within reach, and as many more that slots within reach (``first`` to ``last`` of their group) need no
-    others than these, the one before and the one behind.
-    """
-    begin, end = (np.zeros((packed.size, first.shape[1]), np.uint32) for _ in range(2))
-    within_reach(packed.edge_start, packed.length, packed.length, *buckets, begin, end)
-    none = begin >= end
-    begin, end = (values.astype(np.int64) - packed.edge_start[:-1, None] for values in (begin, end))
-    begin, end = np.where(none, _NONE, begin // ROW), np.where(none, 0, -(-end // ROW))
-    if edges.chunk.size:
-        some = last > first
-        least, most = (edges.chunk[np.where(some, slots, 0)] + 1 for slots in (first, last.astype(np.int64) - 1))
-        np.minimum.at(begin, edges.group[:, 0], np.where(some, least, _NONE))
-        np.maximum.at(end, edges.group[:, 0], np.where(some, most, 0))
-    return np.minimum(begin, end).astype(np.uint32), end.astype(np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +149,7 @@ class _NodeRows:
 
     def put(self, values: np.ndarray, dtype: type) -> np.ndarray:
         """Numbers of the nodes, (nodes) or (nodes, several), as (rows, 16) or (rows, several x 16)."""
-        columns = values.reshape(values.shape[0], -1)
+        columns = values[:, None] if values.ndim == 1 else values
         out = aligned_zeros((int(self.start[-1]), columns.shape[1] * ROW), dtype)
         out.reshape(-1, columns.shape[1], ROW)[self.row, :, self.lane] = columns
         return out

@@ -13,6 +13,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import partial
+from math import log
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -48,26 +49,23 @@ _NUMBERS, _INTEGERS = ir.VectorType(ir.FloatType(), ROW), ir.VectorType(_INTEGER
 
 
 @compiled
-def assign_slots(edge_start, group_of, lane_of, length, width, slot_of):
-    """Number the slots of each graph in the order in which they are opened; returns how many each graph has.
+def assign_slots(edge_start, group_of, lane_of, length, width, slot_of, shortest, longest):
+    """Number the slots of all graphs in the order in which they are opened; returns how many each graph has.
 
     Both directions of an edge, ``[edge, direction]``, have a group and a lane in it. Edges are sorted by length within each
     graph; those in a slot differ by at most ``width``, and belong to two chunks that follow each other. An edge goes where
-    the longest edge so far is nearest to it.
+    the longest edge so far is nearest to it. ``shortest`` and ``longest`` receive those edges of every slot.
     """
     counts = np.zeros(edge_start.shape[0] - 1, np.int64)
-    most = 0
+    group, taken = np.empty_like(shortest), np.empty_like(shortest)
+    count = 0
     for g in range(counts.shape[0]):
-        most = max(most, edge_start[g + 1] - edge_start[g])
-    opened, longest = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
-    group, taken = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
-    for g in range(counts.shape[0]):
-        count, still_open = 0, 0
+        first_slot = still_open = count
         start = edge_start[g]
         for e in range(start, edge_start[g + 1]):
             while still_open < count and (
-                length[e] - length[opened[still_open]] > width
-                or (e - start) // ROW - (opened[still_open] - start) // ROW > 1
+                length[e] - length[shortest[still_open]] > width
+                or (e - start) // ROW - (shortest[still_open] - start) // ROW > 1
             ):
                 still_open += 1
             for direction in range(2):
@@ -79,12 +77,12 @@ def assign_slots(edge_start, group_of, lane_of, length, width, slot_of):
                         best = slot
                 if best < 0:
                     best = count
-                    opened[best], group[best], taken[best] = e, group_of[e, direction], 0
+                    shortest[best], group[best], taken[best] = e, group_of[e, direction], 0
                     count += 1
                 longest[best] = e
                 taken[best] |= lane
                 slot_of[e, direction] = best
-        counts[g] = count
+        counts[g] = count - first_slot
     return counts
 
 
@@ -95,14 +93,26 @@ def within_reach(start, shortest, longest, origin, width, reach, first, last):
     Things lie between two lengths each, in ascending order; buckets are ``width`` each, from ``origin`` on.
     """
     for group in range(first.shape[0]):
+        begin, end = start[group], start[group]
         for bucket in range(first.shape[1]):
             low, high = origin + bucket * width - reach, origin + (bucket + 1) * width + reach
-            begin, end = start[group], start[group + 1]
-            while begin < end and longest[begin] < low:
+            while begin < start[group + 1] and longest[begin] < low:
                 begin += 1
-            while end > begin and shortest[end - 1] > high:
-                end -= 1
-            first[group, bucket], last[group, bucket] = begin, end
+            while end < start[group + 1] and shortest[end] <= high:
+                end += 1
+            first[group, bucket], last[group, bucket] = min(begin, end), end
+
+
+@compiled
+def widen_to_slots(group_start, chunk, first, last, first_chunk, last_chunk):
+    """Let ranges of chunks, by graph and bucket, be such that slots within reach need one before and one behind at most."""
+    for graph in range(first_chunk.shape[0]):
+        for group in range(group_start[graph], group_start[graph + 1]):
+            for bucket in range(first.shape[1]):
+                if last[group, bucket] > first[group, bucket]:
+                    least, most = chunk[first[group, bucket]] + 1, chunk[last[group, bucket] - 1] + 1
+                    first_chunk[graph, bucket] = min(first_chunk[graph, bucket], least)
+                    last_chunk[graph, bucket] = max(last_chunk[graph, bucket], most)
 
 
 class SlotArrays(NamedTuple):
@@ -239,29 +249,36 @@ def _loop(builder, start, stop):
 @intrinsic
 def weigh_chunks(typing, pairs):
     """Weights of all edges of the first graph with those of the second, in chunks of sixteen that follow each other."""
-    signature = types.void(pairs)
-
-    def codegen(context, builder, signature, arguments):
-        pairs = _members(context, builder, signature.args[0], arguments[0])
-        slots = pairs.slots
-        first_edge, n_edges, other, other_edge = _at_hand(builder, pairs)
-        bucket, length, weight = (
-            builder.gep(array, [first_edge]) for array in (slots.edge_bucket, pairs.edge_length, pairs.edge_weight)
-        )
-        lengths, weights = (builder.gep(array, [other_edge]) for array in (pairs.edge_length, pairs.edge_weight))
-        row = builder.mul(other, builder.load(slots.n_buckets))
-        first, last = (builder.gep(table, [row]) for table in (slots.first_chunk, slots.last_chunk))
-        arguments = (
-            pairs.chunks, pairs.chunk_start, first, last, bucket, length, weight, lengths, weights, n_edges,
-            builder.load(pairs.length_unit),
-        )  # fmt: skip
-        _apart(builder, "weigh_chunks", arguments, _weigh_chunks)
-        return context.get_dummy_value()
-
-    return signature, codegen
+    return types.void(pairs), partial(_weigh, False)
 
 
-def _weigh_chunks(builder, chunks, chunk_start, firsts, lasts, bucket, length, weight, lengths, weights, n_edges, unit):
+@intrinsic
+def weigh_slopes(typing, pairs):
+    """The derivatives of these weights by the logarithm of the length scale, in their place."""
+    return types.void(pairs), partial(_weigh, True)
+
+
+def _weigh(derived, context, builder, signature, arguments):
+    pairs = _members(context, builder, signature.args[0], arguments[0])
+    slots = pairs.slots
+    first_edge, n_edges, other, other_edge = _at_hand(builder, pairs)
+    bucket, length, weight = (
+        builder.gep(array, [first_edge]) for array in (slots.edge_bucket, pairs.edge_length, pairs.edge_weight)
+    )
+    lengths, weights = (builder.gep(array, [other_edge]) for array in (pairs.edge_length, pairs.edge_weight))
+    row = builder.mul(other, builder.load(slots.n_buckets))
+    first, last = (builder.gep(table, [row]) for table in (slots.first_chunk, slots.last_chunk))
+    arguments = (
+        pairs.chunks, pairs.chunk_start, first, last, bucket, length, weight, lengths, weights, n_edges,
+        builder.load(pairs.length_unit),
+    )  # fmt: skip
+    _apart(builder, "weigh_slopes" if derived else "weigh_chunks", arguments, partial(_weigh_chunks, derived))
+    return context.get_dummy_value()
+
+
+def _weigh_chunks(
+    derived, builder, chunks, chunk_start, firsts, lasts, bucket, length, weight, lengths, weights, n_edges, unit
+):
     item = cgutils.alloca_once_value(builder, ir.Constant(_WORD, 0))
     zero = ir.Constant(_NUMBERS, [0.0] * ROW)
 
@@ -281,57 +298,47 @@ def _weigh_chunks(builder, chunks, chunk_start, firsts, lasts, bucket, length, w
         with _loop(builder, first, last) as chunk:
             lane = _times(builder, chunk, ROW)
             steps = builder.sub(mine, load_vector(builder, lengths, lane, _INTEGERS, 4))
-            similar, _ = gaussian(builder, "float32", steps, unit)
+            similar, exponent = gaussian(builder, "float32", steps, unit)
+            if derived:  # of 2^-t^2, t going like the inverse length scale
+                slope = builder.fmul(exponent, ir.Constant(_NUMBERS, [2.0 * log(2.0)] * ROW))
+                similar = builder.fmul(similar, slope)
             keep(builder.fmul(similar, builder.fmul(load_vector(builder, weights, lane, _NUMBERS, 4), own)))
         keep(zero)
-
-
-def _couple(fresh):
-    """The intrinsics below."""
-
-    def intrinsic_of(typing, pairs, source, target):
-        signature = types.void(pairs, source, target)
-
-        def codegen(context, builder, signature, arguments):
-            pairs = _members(context, builder, signature.args[0], arguments[0])
-            source, target = (array_data(context, builder, signature.args[k], arguments[k]) for k in (1, 2))
-            slots = pairs.slots
-            first_edge, n_edges, other, _ = _at_hand(builder, pairs)
-            first_row, last_row = _range(builder, slots.row_start, other)
-            rows = builder.sub(last_row, first_row)
-            edges = [
-                builder.gep(array, [first_edge]) for array in (slots.edge_bucket, pairs.edge_left, pairs.edge_right)
-            ]
-            byte = ir.IntType(8).as_pointer()
-            arguments = (
-                builder.bitcast(target, byte), builder.bitcast(source, byte), pairs.weights,
-                builder.bitcast(pairs.chunks, byte), pairs.chunk_start, slots.chunk, slots.begin, slots.end, slots.first,
-                slots.last, slots.order, *edges, n_edges, builder.load(slots.n_buckets),
-                _times(builder, rows, ROW_BYTES), *_range(builder, slots.group_start, other),
-            )  # fmt: skip
-            wide = builder.icmp_signed(">", rows, ir.Constant(_WORD, 1))
-            with builder.if_else(wide) as branches:
-                for picks, branch in zip((True, False), branches, strict=True):
-                    with branch:
-                        name = f"couple_{'fresh' if fresh else 'old'}_{1 + picks}"
-                        _apart(builder, name, arguments, partial(_couple_groups, fresh, picks))
-            return context.get_dummy_value()
-
-        return signature, codegen
-
-    return intrinsic_of
 
 
 @intrinsic
 def couple_first(typing, pairs, source, target):
     """``target += W source`` for both solutions at once; writes the weights of slots down, given those of chunks."""
-    return _couple(True)(typing, pairs, source, target)
+    return types.void(pairs, source, target), partial(_couple, True)
 
 
 @intrinsic
 def couple_again(typing, pairs, source, target):
     """``target += W source`` for both solutions at once, with the weights of slots that are there."""
-    return _couple(False)(typing, pairs, source, target)
+    return types.void(pairs, source, target), partial(_couple, False)
+
+
+def _couple(fresh, context, builder, signature, arguments):
+    pairs = _members(context, builder, signature.args[0], arguments[0])
+    source, target = (array_data(context, builder, signature.args[k], arguments[k]) for k in (1, 2))
+    slots = pairs.slots
+    first_edge, n_edges, other, _ = _at_hand(builder, pairs)
+    first_row, last_row = _range(builder, slots.row_start, other)
+    rows = builder.sub(last_row, first_row)
+    edges = [builder.gep(array, [first_edge]) for array in (slots.edge_bucket, pairs.edge_left, pairs.edge_right)]
+    byte = ir.IntType(8).as_pointer()
+    arguments = (
+        builder.bitcast(target, byte), builder.bitcast(source, byte), pairs.weights, builder.bitcast(pairs.chunks, byte),
+        pairs.chunk_start, slots.chunk, slots.begin, slots.end, slots.first, slots.last, slots.order, *edges, n_edges,
+        builder.load(slots.n_buckets), _times(builder, rows, ROW_BYTES), *_range(builder, slots.group_start, other),
+    )  # fmt: skip
+    wide = builder.icmp_signed(">", rows, ir.Constant(_WORD, 1))
+    with builder.if_else(wide) as branches:
+        for picks, branch in zip((True, False), branches, strict=True):
+            with branch:
+                name = f"couple_{'first' if fresh else 'again'}_{1 + picks}"
+                _apart(builder, name, arguments, partial(_couple_groups, fresh, picks))
+    return context.get_dummy_value()
 
 
 def _reordering(builder, wide):
@@ -458,6 +465,37 @@ def prepare_rows(typing, slots, graph, left, first, last, table, width, node, pl
                             builder.store(builder.fadd(builder.load(total), value), total)
         sums = [sum_of_lanes(builder, builder.load(total), range(ROW)) for total in totals]
         return context.make_tuple(builder, signature.return_type, sums)
+
+    return signature, codegen
+
+
+@intrinsic
+def node_slope(typing, slots, graph, left, first, last, table, width, solution):
+    """``sum x z`` times a table by kinds of nodes, summed in double: see :func:`prepare_rows`."""
+    signature = types.float64(slots, graph, left, first, last, table, width, solution)
+
+    def codegen(context, builder, signature, arguments):
+        kinds = signature.args
+        table, solution = (array_data(context, builder, kinds[k], arguments[k]) for k in (5, 7))
+        slots, left = (_members(context, builder, kinds[k], arguments[k]) for k in (0, 2))
+        graph, first, last, width = (arguments[k] for k in (1, 3, 4, 6))
+        first_row, last_row = _range(builder, slots.row_start, graph)
+        rows = builder.sub(last_row, first_row)
+        double = ir.VectorType(ir.DoubleType(), ROW)
+        total = cgutils.alloca_once_value(builder, ir.Constant(double, [0.0] * ROW))
+        gather = _gathering(builder)
+        with _loop(builder, first, last) as number:
+            slopes = builder.gep(table, [builder.mul(_item(builder, left.node_kind, number), width)])
+            here = builder.mul(builder.sub(number, first), rows)
+            with _loop(builder, ir.Constant(_WORD, 0), rows) as block:
+                there = _times(builder, builder.add(first_row, block), ROW)
+                slope = gather(slopes, load_vector(builder, slots.kinds, there, _INTEGERS, 4))
+                place = _times(builder, builder.add(here, block), 2 * ROW)
+                x, z = (load_vector(builder, solution, _plus(builder, place, k * ROW), _NUMBERS, 4) for k in (0, 1))
+                product = builder.fmul(builder.fpext(x, double), builder.fpext(z, double))
+                product = builder.fmul(product, builder.fpext(slope, double))
+                builder.store(builder.fadd(builder.load(total), product), total)
+        return sum_of_lanes(builder, builder.load(total), range(ROW))
 
     return signature, codegen
 

@@ -10,8 +10,17 @@ import numpy as np
 
 from mislabel.compiled_loops import compiled_for_speed
 from mislabel.kernels.graphs.marginalized_loops import SINGLE_GROWTH
-from mislabel.kernels.graphs.slot_loops import Place, SlotPairs, couple_first, prepare_rows, weigh_chunks
-from mislabel.kernels.graphs.solution_loops import ROW, two_sided_value
+from mislabel.kernels.graphs.slot_loops import (
+    Place,
+    SlotPairs,
+    couple_again,
+    couple_first,
+    node_slope,
+    prepare_rows,
+    weigh_chunks,
+    weigh_slopes,
+)
+from mislabel.kernels.graphs.solution_loops import ROW, clear, complete, product, two_sided_value
 from mislabel.kernels.graphs.two_sided_loops import solve
 
 
@@ -44,10 +53,12 @@ def _largest_pair(left, slots, pairs):
 
 
 @compiled_for_speed
-def slot_pair_values(left, slots, pairs, similar, tol, max_iter, values, steps):
+def slot_pair_values(left, slots, pairs, similar, node_slopes, tol, linear, max_iter, values, steps, slopes):
     """Kernel values of the given pairs (graph of ``left``, graph of ``slots``), given the similarities of kinds of nodes.
 
-    ``steps`` receives how many steps each pair took, -1 where they were not enough.
+    ``steps`` receives how many steps each pair took, -1 where they were not enough; ``slopes`` (pairs, parameters) the
+    derivatives, unless it is empty: by edges as a whole, by the logarithm of the length scale, and by each parameter of which
+    ``node_slopes`` (parameters, kinds, kinds) has dV / V^2. ``linear`` is how accurate solutions are to be for those.
     """
     n_rows = _largest(left.node_start) * _largest(slots.row_start) + 1
     vectors = _rows(8 * n_rows, 2 * ROW).reshape((8, n_rows, 2 * ROW))
@@ -60,8 +71,11 @@ def slot_pair_values(left, slots, pairs, similar, tol, max_iter, values, steps):
         slots, left.edge_left, left.edge_right, left.edge_length, left.edge_weight, left.length_unit, place, chunks,
         chunk_start, weights,
     )  # fmt: skip
-    residual, moved, node, plain, guess = vectors[0], vectors[4], vectors[5], vectors[6], vectors[7]
+    residual, solution, image, moved = vectors[0], vectors[1], vectors[3], vectors[4]
+    node, plain, guess = vectors[5], vectors[6], vectors[7]
     n_kinds = similar.shape[1]
+    derived = slopes.shape[0] > 0
+    accuracy = linear if derived else 0.0
     for number in range(pairs.shape[0]):
         a, b = pairs[number, 0], pairs[number, 1]
         first, last = left.node_start[a], left.node_start[a + 1]
@@ -71,8 +85,19 @@ def slot_pair_values(left, slots, pairs, similar, tol, max_iter, values, steps):
         base, value = prepare_rows(slots, b, left, first, last, similar, n_kinds, node, plain, guess, residual)
         weigh_chunks(coupling)
         couple_first(coupling, guess, residual)
-        steps[number] = solve(coupling, count, node, vectors, base, tol, 0.0, max_iter)
+        steps[number] = solve(coupling, count, node, vectors, base, tol, accuracy, max_iter)
         values[number] = value + two_sided_value(plain, guess, moved, residual, node, count)
+        if derived:
+            complete(solution, guess, moved, residual, node, count)
+            clear(image, count)
+            couple_again(coupling, solution, image)
+            slopes[number, 0] = product(solution, image, count)
+            clear(image, count)
+            weigh_slopes(coupling)
+            couple_first(coupling, solution, image)
+            slopes[number, 1] = product(solution, image, count)
+            for k in range(node_slopes.shape[0]):
+                slopes[number, 2 + k] = node_slope(slots, b, left, first, last, node_slopes[k], n_kinds, solution)
         if not np.isfinite(values[number]):
             vectors[:] = 0  # nothing of what went wrong may reach the next pair
             steps[number] = -1

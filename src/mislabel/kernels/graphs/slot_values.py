@@ -26,7 +26,6 @@ class SlotValues:
 
     arrays: GraphArrays
     slots: SlotArrays
-    similar: FloatArray  # by kinds of nodes
     n_edges: IntArray
     n_slots: IntArray
     small: np.ndarray  # whether a graph has slots
@@ -39,11 +38,27 @@ class SlotValues:
         features = features_of_surroundings(packed, similar.astype(float), stopping, length_scale)
         slots = lay_out_slots(packed, arrays, length_scale, features)
         small = np.diff(packed.node_start) <= MOST_NODES
-        return cls(arrays, slots, similar, np.diff(packed.edge_start), np.diff(slots.slot_start), small)
+        return cls(arrays, slots, np.diff(packed.edge_start), np.diff(slots.slot_start), small)
 
-    def values(self, pairs: IntArray, tol: float, max_iter: int) -> tuple[FloatArray, IntArray]:
-        """Kernel values of pairs of graphs, and how many steps they took: -1 for too many, or :data:`TOO_LARGE`."""
+    def evaluate(
+        self,
+        pairs: IntArray,
+        similar: FloatArray,
+        node_slopes: FloatArray,
+        accuracy: tuple[float, float, int],
+        slopes: bool,
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Kernel values of pairs of graphs, their derivatives, and how many steps they took.
+
+        ``similar`` and ``node_slopes`` are the similarities of all kinds of nodes and their derivatives by each parameter;
+        ``accuracy`` is that of values, that of solutions if derivatives are asked for, and how many steps may be taken. The
+        number of steps is -1 where these were not enough, and :data:`TOO_LARGE` where nothing was done.
+        """
         values, steps = np.empty(len(pairs)), np.full(len(pairs), TOO_LARGE)
+        derived = np.empty((len(pairs), 2 + len(node_slopes)) if slopes else (0, 0))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            relative = np.where(similar > 0, node_slopes / similar.astype(float) ** 2, 0.0)
+        relative = np.clip(relative, -1e30, 1e30).astype(np.float32)
         one, two = pairs.T
         work, turned = (
             np.where(self.small[slots], self.n_edges[edges] * self.n_slots[slots], np.inf)
@@ -52,7 +67,13 @@ class SlotValues:
         for columns, chosen in (((0, 1), work <= turned), ((1, 0), work > turned)):
             which = np.flatnonzero(chosen & (self.small[one] | self.small[two]))
             some = np.ascontiguousarray(pairs[which][:, columns])
-            found, taken = np.empty(which.size), np.empty(which.size, np.int64)
-            slot_pair_values(self.arrays, self.slots, some, self.similar, tol, max_iter, found, taken)
-            values[which], steps[which] = found, taken
-        return values, steps
+            found = (
+                np.empty(which.size),
+                np.empty(which.size, np.int64),
+                np.empty((which.size * slopes, derived.shape[1])),
+            )
+            slot_pair_values(self.arrays, self.slots, some, similar, relative, *accuracy, *found)
+            values[which], steps[which] = found[:2]
+            if slopes:
+                derived[which] = found[2]
+        return values, derived, steps

@@ -64,6 +64,11 @@ def _layout(kind) -> _Layout:
     return _Layout(name, (0, 1) * (lanes // 2), tuple(k ^ 1 for k in range(lanes)))
 
 
+def _parts(layout):
+    """The lanes of f and those of u."""
+    return [lane_numbers([k for k in range(layout.lanes) if layout.owner[k] == solution]) for solution in (0, 1)]
+
+
 def _by_solution(builder, layout, first, second):
     """A vector with one number in the lanes of f and another in those of u."""
     vector = ir.Constant(layout.vector, ir.Undefined)
@@ -281,10 +286,9 @@ def two_sided_value(typing, plain, guess, moved, residual, node, count):
 
     def codegen(context, builder, signature, arguments):
         layout = _layout(signature.args[0])
-        lanes = layout.lanes
         plain, guess, moved, residual, node = arrays_data(context, builder, signature, arguments, 5)
-        of_f, of_u = (lane_numbers([k for k in range(lanes) if layout.owner[k] == solution]) for solution in (0, 1))
-        wide = ir.VectorType(ir.DoubleType(), lanes // 2)
+        of_f, of_u = _parts(layout)
+        wide = ir.VectorType(ir.DoubleType(), layout.lanes // 2)
 
         def body(offset):
             values = [
@@ -302,6 +306,54 @@ def two_sided_value(typing, plain, guess, moved, residual, node, count):
             return [builder.fadd(total, builder.fmul(reached, left, flags=CONTRACT), flags=CONTRACT)]
 
         (total,) = _sweep(builder, arguments[5], layout, body, 1, wide)
+        return total
+
+    return signature, codegen
+
+
+@intrinsic
+def complete(typing, solution, guess, moved, residual, node, count):
+    """``solution = guess + V (moved + residual)``: first guess, moves, and one last correction."""
+    signature = types.void(solution, guess, moved, residual, node, count)
+
+    def codegen(context, builder, signature, arguments):
+        layout = _layout(signature.args[0])
+        solution, guess, moved, residual, node = arrays_data(context, builder, signature, arguments, 5)
+
+        def body(offset):
+            at = offset, layout.vector, layout.bytes
+            way = builder.fadd(load_vector(builder, moved, *at), load_vector(builder, residual, *at))
+            way = builder.fmul(way, load_vector(builder, node, *at), flags=CONTRACT)
+            total = builder.fadd(load_vector(builder, guess, *at), way, flags=CONTRACT)
+            store_vector(builder, total, solution, offset, layout.bytes)
+            return []
+
+        _sweep(builder, arguments[5], layout, body, 0)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def product(typing, solution, image, count):
+    """``sum solution_u image_f``, summed in double."""
+    signature = types.float64(solution, image, count)
+
+    def codegen(context, builder, signature, arguments):
+        layout = _layout(signature.args[0])
+        solution, image = arrays_data(context, builder, signature, arguments, 2)
+        of_f, of_u = _parts(layout)
+        wide = ir.VectorType(ir.DoubleType(), layout.lanes // 2)
+
+        def body(offset):
+            at = offset, layout.vector, layout.bytes
+            values = [load_vector(builder, array, *at) for array in (solution, image)]
+            values = [builder.shuffle_vector(v, v, part) for v, part in zip(values, (of_u, of_f), strict=True)]
+            if layout.name == "float32":
+                values = [builder.fpext(value, wide) for value in values]
+            return [builder.fmul(*values, flags=CONTRACT)]
+
+        (total,) = _sweep(builder, arguments[2], layout, body, 1, wide)
         return total
 
     return signature, codegen
