@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mislabel.kernels import Graph, MolecularKernel, gram_matrix
 from mislabel.kernels.graphs import engine, slot_values
 from mislabel.kernels.graphs.packing import REACH, PackedGraphs
-from mislabel.kernels.graphs.slot_layout import lay_out_slots
+from mislabel.kernels.graphs.slot_layout import WIDTH, lay_out_slots
 from mislabel.kernels.graphs.slot_loops import CAN_REORDER, FEATURES, ROW_BYTES
 from mislabel.kernels.graphs.solution_loops import ROW
 from tests import naive
@@ -109,7 +109,7 @@ def test_every_direction_of_every_edge_has_one_lane():
                         mine.append((target, source, edge))
                 edges = [edge for _, _, edge in mine]
                 assert mine
-                assert length[max(edges)] - length[min(edges)] <= 8.0 * 0.08 + 1e-12
+                assert length[max(edges)] - length[min(edges)] <= WIDTH * 0.08 + 1e-12
                 found += mine
         assert sorted(found) == expected
 

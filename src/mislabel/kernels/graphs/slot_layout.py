@@ -23,7 +23,7 @@ from mislabel.linalg.contract import IntArray
 #: Graphs of more nodes are taken edge by edge only.
 MOST_NODES = 48
 #: How many length scales the lengths in one slot may differ by.
-_WIDTH = 8.0
+WIDTH = 11.0
 #: Buckets of length per length scale: few, so that what lies within reach of all of them stays in the cache.
 _BUCKETS_PER_SCALE = 4
 
@@ -103,7 +103,7 @@ class _SlotEdges:
         rows = -(-MOST_NODES // ROW)
         key = (owner[:, None] * rows + target // ROW) * rows + source // (2 * ROW)
         slot = np.empty(key.shape, np.int64)
-        width = np.inf if length_scale is None else _WIDTH * length_scale
+        width = np.inf if length_scale is None else WIDTH * length_scale
         shortest, longest = np.empty(key.size, np.int64), np.empty(key.size, np.int64)
         n_slots = assign_slots(start, key, target % ROW, packed.length[edge], width, slot, shortest, longest)
         slot_start = np.concatenate([[0], np.cumsum(n_slots)]).astype(np.int64)
