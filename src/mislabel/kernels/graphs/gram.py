@@ -107,8 +107,8 @@ def _in_threads(work: Callable[[int], Any], items: Sequence[int], n_jobs: int | 
 
 
 def _block_size(total: int, n_jobs: int | None) -> int:
-    """Blocks small enough that all threads have something to do."""
-    return int(np.clip(total // (8 * n_threads(n_jobs)), 64, BLOCK_PAIRS))
+    """Blocks small enough that all threads have something to do, to the end: none waits long for the last."""
+    return int(np.clip(total // (16 * n_threads(n_jobs)), 64, BLOCK_PAIRS // 2))
 
 
 def gram_in_memory(
