@@ -165,6 +165,17 @@ def test_guesses_save_steps_and_change_nothing_else(monkeypatch):
     assert steps[done].mean() < more_steps[done].mean() - 0.4
 
 
+@pytest.mark.parametrize("length_scale", [1e-4, 1e-2, 30.0])
+def test_length_scales_far_from_the_lengths(length_scale):
+    # More buckets and points of the grid than there may be, and all in one.
+    graphs = [graph(seed, 12) for seed in range(5)]
+    single, double = (
+        MolecularKernel(0.1, 0.3, length_scale, edge_length_scale_bounds=(1e-5, 1e3), dtype=dtype)
+        for dtype in ("float32", "float64")
+    )
+    np.testing.assert_allclose(single(graphs), double(graphs), rtol=5e-7)
+
+
 def test_features_are_the_first_order_of_longer_walks():
     # With as many features as there is to tell, their products are W V f / f.
     one = Graph(2, [(0, 1)], [0.7], {"element": [1, 2]}, {"length": [1.0]})

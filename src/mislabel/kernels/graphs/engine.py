@@ -99,11 +99,10 @@ class PairEngine:
         """The same graphs for the fastest loops, where there are such."""
         walk, packed = self.walk, self.packed
         few = packed.node_kinds.count <= MAX_KINDS
-        if not (CAN_REORDER and few and walk.dtype == "float32" and self.rest is None):
+        if not (CAN_REORDER and few and walk.dtype == "float32") or self.rest is not None or self.gaussian is None:
             return None
         similar, _ = self._table_of_all("node", walk.node_kernel, packed.node_kinds, False)
-        scale = self.gaussian.length_scale if self.gaussian else None
-        return SlotValues.of(packed, self.arrays, similar, walk.stopping, scale)
+        return SlotValues.of(packed, self.arrays, similar, walk.stopping, self.gaussian.length_scale)
 
     def _run(self, pairs: IntArray, *, slopes: bool) -> tuple[FloatArray, FloatArray]:
         """Values and raw derivatives: by slots where that can be done, else edge by edge."""

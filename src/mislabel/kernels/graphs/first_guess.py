@@ -17,32 +17,33 @@ from mislabel.kernels.graphs.slot_loops import FEATURES
 from mislabel.linalg.contract import FloatArray
 from mislabel.spreading import evenly_spread
 
-#: Nodes that the components are found on, points of the grid of lengths per length scale, and at most in all.
+#: Nodes that the components are found on, points of the grid of lengths per length scale, at most in all, and at most of
+#: lengths and kinds together.
 _NODES = 128
 _POINTS_PER_SCALE = 2.0
-_MOST_POINTS = 1 << 16
+_MOST_LENGTHS, _MOST_POINTS = 1 << 11, 1 << 14
 
 
 def features_of_surroundings(
-    packed: PackedGraphs, similar: FloatArray, stopping: float, length_scale: float | None
+    packed: PackedGraphs, similar: FloatArray, stopping: float, length_scale: float
 ) -> np.ndarray:
     """(nodes, 2, FEATURES) for the right-hand sides f and u, given the node similarities of all kinds."""
     root = np.sqrt(packed.degree / (1.0 - stopping))
     features = np.zeros((packed.degree.size, 2, FEATURES), np.float32)
     n_kinds = packed.node_kinds.count
-    grid, spread = _grid(packed.length, length_scale)
-    if not packed.length.size or grid.size * n_kinds > _MOST_POINTS:
+    grid = _grid(packed.length, length_scale)
+    if not 0 < grid.size * n_kinds <= _MOST_POINTS:
         return features
     shift = np.repeat(packed.node_start[:-1], np.diff(packed.edge_start))
     left, right = packed.left + shift, packed.right + shift
     start, end = np.concatenate([left, right]), np.concatenate([right, left])
     share = np.tile(packed.weight / (root[left] * root[right]), 2)
     # Each step is split between the two points of the grid next to its length.
-    place = np.tile((packed.length - grid[0]) * (_POINTS_PER_SCALE / spread), 2)
-    below = np.minimum(place.astype(np.int64), max(grid.size - 2, 0))
+    place = np.tile((packed.length - grid[0]) * (_POINTS_PER_SCALE / length_scale), 2)
+    below = np.minimum(place.astype(np.int64), grid.size - 2)
     beyond = place - below
-    points = np.stack([below, np.minimum(below + 1, grid.size - 1)]) * n_kinds + packed.node_kinds.codes[end]
-    alike = np.exp(-0.5 * ((grid[:, None] - grid) / spread) ** 2)
+    points = np.stack([below, below + 1]) * n_kinds + packed.node_kinds.codes[end]
+    alike = np.exp(-0.5 * ((grid[:, None] - grid) / length_scale) ** 2)
     some = evenly_spread(packed.degree.size, _NODES)
     for solution, size in enumerate((root, packed.start / root)):
         amount = share * size[end] / size[start]
@@ -66,8 +67,11 @@ def _components(steps: csr_array, some: np.ndarray, alike: FloatArray, similar: 
     return found
 
 
-def _grid(length: FloatArray, length_scale: float | None) -> tuple[FloatArray, float]:
-    if length_scale is None or not length.size:
-        return np.zeros(1), 1.0
-    count = int(np.ceil((length.max() - length.min()) / length_scale * _POINTS_PER_SCALE)) + 2
-    return length.min() + length_scale / _POINTS_PER_SCALE * np.arange(min(count, _MOST_POINTS)), length_scale
+def _grid(length: FloatArray, length_scale: float) -> FloatArray:
+    """Points that the lengths lie between; none where they would be too many."""
+    count = int(np.ceil(np.ptp(length) / length_scale * _POINTS_PER_SCALE)) + 2 if length.size else 0
+    return (
+        length.min() + length_scale / _POINTS_PER_SCALE * np.arange(count)
+        if 0 < count <= _MOST_LENGTHS
+        else np.zeros(0)
+    )

@@ -160,12 +160,12 @@ class PackedGraphs:
             positions=positions,
         )
 
-    def buckets(self, length_scale: float | None, per_scale: int) -> tuple[float, float, int]:
-        """Where buckets of length begin, how wide they are (so many to a length scale), and how many there are."""
+    def buckets(self, length_scale: float | None, per_scale: int, most: int) -> tuple[float, float, int]:
+        """Where buckets of length begin, how wide they are (so many to a length scale, or wider), and how many there are."""
         if length_scale is None or not self.length.size:
             return 0.0, np.inf, 1
         shortest, longest = float(self.length.min()), float(self.length.max())
-        width = max(length_scale / per_scale, (longest - shortest) / _MOST_BUCKETS, 1e-300)
+        width = max(length_scale / per_scale, (longest - shortest) / most, 1e-300)
         return shortest, width, int((longest - shortest) / width) + 1
 
     def _windows(self, length_scale: float | None, owner: IntArray, dtype: str) -> tuple[IntArray, IntArray, IntArray]:
@@ -175,7 +175,7 @@ class PackedGraphs:
             low = np.zeros(self.length.size, np.int64)
             positions = np.column_stack([np.zeros_like(counts), counts])
             return low, low + 1, positions
-        shortest, width, n_buckets = self.buckets(length_scale, _BUCKETS_PER_SCALE)
+        shortest, width, n_buckets = self.buckets(length_scale, _BUCKETS_PER_SCALE, _MOST_BUCKETS)
         reach = REACH[dtype] * length_scale
         bucket = ((self.length - shortest) / width).astype(np.int64)
         low = np.clip(np.floor((self.length - reach - shortest) / width), 0, n_buckets).astype(np.int64)

@@ -8,15 +8,8 @@ import numpy as np
 
 from mislabel.kernels.graphs.marginalized_loops import GraphArrays
 from mislabel.kernels.graphs.packing import REACH, PackedGraphs
-from mislabel.kernels.graphs.slot_loops import (
-    FEATURES,
-    ROW_BYTES,
-    SlotArrays,
-    assign_slots,
-    lane_order,
-    widen_to_slots,
-    within_reach,
-)
+from mislabel.kernels.graphs.slot_layout_loops import assign_slots, widen_to_slots, within_reach
+from mislabel.kernels.graphs.slot_loops import FEATURES, ROW_BYTES, SlotArrays, lane_order
 from mislabel.kernels.graphs.solution_loops import ROW
 from mislabel.linalg.contract import IntArray
 
@@ -24,17 +17,16 @@ from mislabel.linalg.contract import IntArray
 MOST_NODES = 48
 #: How many length scales the lengths in one slot may differ by.
 WIDTH = 11.0
-#: Buckets of length per length scale: few, so that what lies within reach of all of them stays in the cache.
+#: Buckets of length per length scale, and in all: few, so that what lies within reach of all of them stays in the cache.
 _BUCKETS_PER_SCALE = 4
+_MOST_BUCKETS = 1024
 
 
-def lay_out_slots(
-    packed: PackedGraphs, arrays: GraphArrays, length_scale: float | None, features: np.ndarray
-) -> SlotArrays:
+def lay_out_slots(packed: PackedGraphs, arrays: GraphArrays, length_scale: float, features: np.ndarray) -> SlotArrays:
     """Slots of all graphs that have few enough nodes, given their arrays in single precision."""
     edges = _SlotEdges.of(packed, length_scale)
-    origin, width, n_buckets = packed.buckets(length_scale, _BUCKETS_PER_SCALE)
-    reach = np.inf if length_scale is None else REACH["float32"] * length_scale
+    origin, width, n_buckets = packed.buckets(length_scale, _BUCKETS_PER_SCALE, _MOST_BUCKETS)
+    reach = REACH["float32"] * length_scale
     n_slots, n_groups = edges.chunk.size, len(edges.group)
     first, last = (np.zeros((n_groups, n_buckets), np.uint32) for _ in range(2))
     group_first = np.append(edges.group_first, n_slots)
@@ -91,7 +83,7 @@ class _SlotEdges:
     group_first: IntArray  # (groups) first slot
 
     @classmethod
-    def of(cls, packed: PackedGraphs, length_scale: float | None) -> _SlotEdges:
+    def of(cls, packed: PackedGraphs, length_scale: float) -> _SlotEdges:
         small = np.diff(packed.node_start) <= MOST_NODES
         counts = np.diff(packed.edge_start)
         owner = np.repeat(np.arange(packed.size), counts)
@@ -103,7 +95,7 @@ class _SlotEdges:
         rows = -(-MOST_NODES // ROW)
         key = (owner[:, None] * rows + target // ROW) * rows + source // (2 * ROW)
         slot = np.empty(key.shape, np.int64)
-        width = np.inf if length_scale is None else WIDTH * length_scale
+        width = WIDTH * length_scale
         shortest, longest = np.empty(key.size, np.int64), np.empty(key.size, np.int64)
         n_slots = assign_slots(start, key, target % ROW, packed.length[edge], width, slot, shortest, longest)
         slot_start = np.concatenate([[0], np.cumsum(n_slots)]).astype(np.int64)

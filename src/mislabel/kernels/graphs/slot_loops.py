@@ -24,7 +24,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from mislabel.compiled_loops import compiled
 from mislabel.kernels.graphs.solution_loops import ROW
 from mislabel.kernels.graphs.vector_loops import (
     CONTRACT,
@@ -46,73 +45,6 @@ FEATURES = 16
 _EDGE_BITS, _USED = 8, -(1 << 31)
 _WORD, _INTEGER = ir.IntType(64), ir.IntType(32)
 _NUMBERS, _INTEGERS = ir.VectorType(ir.FloatType(), ROW), ir.VectorType(_INTEGER, ROW)
-
-
-@compiled
-def assign_slots(edge_start, group_of, lane_of, length, width, slot_of, shortest, longest):
-    """Number the slots of all graphs in the order in which they are opened; returns how many each graph has.
-
-    Both directions of an edge, ``[edge, direction]``, have a group and a lane in it. Edges are sorted by length within each
-    graph; those in a slot differ by at most ``width``, and belong to two chunks that follow each other. An edge goes where
-    the longest edge so far is nearest to it. ``shortest`` and ``longest`` receive those edges of every slot.
-    """
-    counts = np.zeros(edge_start.shape[0] - 1, np.int64)
-    group, taken = np.empty_like(shortest), np.empty_like(shortest)
-    count = 0
-    for g in range(counts.shape[0]):
-        first_slot = still_open = count
-        start = edge_start[g]
-        for e in range(start, edge_start[g + 1]):
-            while still_open < count and (
-                length[e] - length[shortest[still_open]] > width
-                or (e - start) // ROW - (shortest[still_open] - start) // ROW > 1
-            ):
-                still_open += 1
-            for direction in range(2):
-                lane = np.int64(1) << lane_of[e, direction]
-                best = -1
-                for slot in range(still_open, count):
-                    free = group[slot] == group_of[e, direction] and not taken[slot] & lane
-                    if free and (best < 0 or longest[slot] > longest[best]):
-                        best = slot
-                if best < 0:
-                    best = count
-                    shortest[best], group[best], taken[best] = e, group_of[e, direction], 0
-                    count += 1
-                longest[best] = e
-                taken[best] |= lane
-                slot_of[e, direction] = best
-        counts[g] = count - first_slot
-    return counts
-
-
-@compiled
-def within_reach(start, shortest, longest, origin, width, reach, first, last):
-    """For each list of things (slots of a group) and bucket of length the first and the last that edges in it may act on.
-
-    Things lie between two lengths each, in ascending order; buckets are ``width`` each, from ``origin`` on.
-    """
-    for group in range(first.shape[0]):
-        begin, end = start[group], start[group]
-        for bucket in range(first.shape[1]):
-            low, high = origin + bucket * width - reach, origin + (bucket + 1) * width + reach
-            while begin < start[group + 1] and longest[begin] < low:
-                begin += 1
-            while end < start[group + 1] and shortest[end] <= high:
-                end += 1
-            first[group, bucket], last[group, bucket] = min(begin, end), end
-
-
-@compiled
-def widen_to_slots(group_start, chunk, first, last, first_chunk, last_chunk):
-    """Let ranges of chunks, by graph and bucket, be such that slots within reach need one before and one behind at most."""
-    for graph in range(first_chunk.shape[0]):
-        for group in range(group_start[graph], group_start[graph + 1]):
-            for bucket in range(first.shape[1]):
-                if last[group, bucket] > first[group, bucket]:
-                    least, most = chunk[first[group, bucket]] + 1, chunk[last[group, bucket] - 1] + 1
-                    first_chunk[graph, bucket] = min(first_chunk[graph, bucket], least)
-                    last_chunk[graph, bucket] = max(last_chunk[graph, bucket], most)
 
 
 class SlotArrays(NamedTuple):

@@ -32,7 +32,7 @@ class SlotValues:
 
     @classmethod
     def of(
-        cls, packed: PackedGraphs, arrays: GraphArrays, similar: FloatArray, stopping: float, length_scale: float | None
+        cls, packed: PackedGraphs, arrays: GraphArrays, similar: FloatArray, stopping: float, length_scale: float
     ) -> SlotValues:
         """Lay the graphs out, given their arrays in single precision and the similarities of all kinds of nodes."""
         features = features_of_surroundings(packed, similar.astype(float), stopping, length_scale)
