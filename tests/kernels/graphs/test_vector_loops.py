@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numba
 import numpy as np
 import pytest
@@ -38,3 +42,25 @@ def test_every_choice_of_lanes_is_packed(real, integer):
                 )
                 np.testing.assert_array_equal(places[here], ends[picked] + np.uint64(1000))
                 assert not values[:start].any()
+
+
+SCRIPT = """
+import numpy as np
+from mislabel.kernels import Graph, MolecularKernel
+from mislabel.kernels.graphs.slot_loops import CAN_REORDER
+graphs = [Graph(3, [(0, 1), (1, 2)], nodes={"element": [1, 6, 1]}, edge_labels={"length": [1.0, at]}) for at in (1.1, 1.2)]
+print(CAN_REORDER, *MolecularKernel(0.1)(graphs).ravel())
+"""
+
+
+def test_processors_that_numba_is_told_of(tmp_path):
+    # As clusters do whose nodes share a cache.
+    told = {"NUMBA_CPU_NAME": "generic", "NUMBA_CACHE_DIR": str(tmp_path)}
+    results = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT], env={**os.environ, **more}, capture_output=True, text=True, check=True
+        ).stdout.split()
+        for more in ({}, told)
+    ]
+    assert results[1][0] == "False"
+    np.testing.assert_allclose(*(np.array(numbers[1:], dtype=float) for numbers in results), rtol=2e-7)

@@ -17,7 +17,6 @@ from math import log
 from types import SimpleNamespace
 from typing import NamedTuple
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -28,6 +27,7 @@ from mislabel.kernels.graphs.solution_loops import ROW
 from mislabel.kernels.graphs.vector_loops import (
     CONTRACT,
     array_data,
+    compiles_for,
     gaussian,
     load_vector,
     splat,
@@ -36,7 +36,7 @@ from mislabel.kernels.graphs.vector_loops import (
 )
 
 #: Whether the processor can reorder sixteen numbers in one instruction.
-CAN_REORDER = bool(llvm.get_host_cpu_features().get("avx512f", False))
+CAN_REORDER = compiles_for("avx512f")
 #: Bytes of a row: sixteen numbers of either solution.
 ROW_BYTES = 2 * 4 * ROW
 #: Numbers that describe the surroundings of a node.

@@ -6,11 +6,11 @@ First what such intrinsics are made of, then those for pairs of edges taken one 
 
 from __future__ import annotations
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
+from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 #: Pairs of edges handled at once: most windows are no longer than this.
@@ -26,9 +26,16 @@ _SERIES = {
 #: Gaussians are not made smaller than 2^-this: nothing beside rounding errors, in double precision too.
 _LARGEST_EXPONENT = 60.0
 CONTRACT = ("contract",)
-_FEATURES = llvm.get_host_cpu_features()
+
+
+def compiles_for(feature: str) -> bool:
+    """Whether loops are compiled for a processor that has this feature: the one at hand, unless numba was told of another."""
+    features = config.CPU_FEATURES if config.CPU_FEATURES is not None else get_host_cpu_features()
+    return f"+{feature}" in features.split(",")
+
+
 #: Whether the processor can move some lanes of a vector to its front: in one instruction, or by a table of permutations.
-_COMPRESSES, _PERMUTES = (bool(_FEATURES.get(name, False)) for name in ("avx512vl", "avx2"))
+_COMPRESSES, _PERMUTES = compiles_for("avx512vl"), compiles_for("avx2")
 CAN_PACK = _COMPRESSES or _PERMUTES
 
 
