@@ -67,6 +67,20 @@ def test_agrees_with_the_loops_for_any_processor(monkeypatch):
     np.testing.assert_allclose(both, by_edges[:5, 5:], rtol=2e-7)
 
 
+def test_pairs_with_too_much_work_are_taken_edge_by_edge(monkeypatch):
+    graphs = [graph(seed, size) for seed, size in enumerate((5, 30, 48, 90))]
+    kernel = MolecularKernel(**SETTINGS)
+    expected = kernel(graphs)
+    monkeypatch.setattr(slot_values, "_MOST_WORK", 500)
+    prepared = kernel.prepared(graphs)
+    pairs = np.array([(0, 0), (0, 1), (1, 2), (3, 2), (3, 3)])
+    tables = prepared._table_of_all("node", prepared.walk.node_kernel, prepared.packed.node_kinds, False)
+    _, _, steps = prepared._slots.evaluate(pairs, *tables, (1e-7, 1e-4, 8), False)
+    assert (steps == slot_values.TOO_LARGE).tolist()[-3:] == [True] * 3
+    assert steps[0] != slot_values.TOO_LARGE
+    np.testing.assert_allclose(kernel(graphs), expected, rtol=2e-7)
+
+
 def test_slots_are_used_where_they_can_be(monkeypatch):
     seen = []
     evaluate = slot_values.SlotValues.evaluate

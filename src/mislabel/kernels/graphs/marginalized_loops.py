@@ -245,11 +245,12 @@ def _slopes(left, a, right, b, similarity, low, high, weights, solution, slopes)
 
 
 @compiled_for_speed
-def _largest(starts):
-    largest = 0
+def largest(starts):
+    """How many there are of something at most, given where those of each graph begin."""
+    most = 0
     for k in range(starts.shape[0] - 1):
-        largest = max(largest, starts[k + 1] - starts[k])
-    return largest
+        most = max(most, starts[k + 1] - starts[k])
+    return most
 
 
 @compiled_for_speed
@@ -260,12 +261,12 @@ def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, s
     derivatives, unless it is empty; ``nodal`` the solutions x / f of every pair of nodes, one pair of graphs after the
     other, unless it is empty.
     """
-    low = np.empty(_largest(left.edge_start) + 1, np.uint64)
+    low = np.empty(largest(left.edge_start) + 1, np.uint64)
     high, shifts, offsets = np.empty_like(low), np.empty_like(low), np.empty_like(low)
     chunks = np.empty(_CHUNKS, np.uint64)
-    most = _largest(left.node_start) * _largest(right.node_start)
+    most = largest(left.node_start) * largest(right.node_start)
     vectors = np.zeros((7, 2 * most + 64), left.node_root.dtype)
-    rows = np.zeros((2, 2 * _largest(right.node_start) + 64), left.node_root.dtype)
+    rows = np.zeros((2, 2 * largest(right.node_start) + 64), left.node_root.dtype)
     weights = np.empty(_PAIRS, left.node_root.dtype)
     straight = np.empty(weights.shape[0], np.uint64)
     crossed = np.empty(weights.shape[0], np.uint64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mislabel.compiled_loops import compiled_for_speed
-from mislabel.kernels.graphs.marginalized_loops import SINGLE_GROWTH
+from mislabel.kernels.graphs.marginalized_loops import SINGLE_GROWTH, largest
 from mislabel.kernels.graphs.slot_loops import (
     Place,
     SlotPairs,
@@ -33,23 +33,16 @@ def _rows(count, columns):
 
 
 @compiled_for_speed
-def _largest(starts):
-    largest = 0
-    for k in range(starts.shape[0] - 1):
-        largest = max(largest, starts[k + 1] - starts[k])
-    return largest
-
-
-@compiled_for_speed
 def _largest_pair(left, slots, pairs):
-    """At least as many edges and slots, and edges and chunks, as any of the pairs has."""
-    items, chunks = 1, 1
+    """Rows of nodes, at least as many edges and slots, and edges and chunks, as any of the pairs has."""
+    rows, items, chunks = 1, 1, 1
     for number in range(pairs.shape[0]):
         a, b = pairs[number, 0], pairs[number, 1]
-        edges, others = left.edge_start[a + 1] - left.edge_start[a], left.edge_start[b + 1] - left.edge_start[b]
+        nodes, edges = left.node_start[a + 1] - left.node_start[a], left.edge_start[a + 1] - left.edge_start[a]
+        rows = max(rows, nodes * (slots.row_start[b + 1] - slots.row_start[b]))
         items = max(items, edges * (slots.slot_start[b + 1] - slots.slot_start[b]))
-        chunks = max(chunks, edges * (others // ROW + 3))
-    return items, chunks
+        chunks = max(chunks, edges * ((left.edge_start[b + 1] - left.edge_start[b]) // ROW + 3))
+    return rows, items, chunks
 
 
 @compiled_for_speed
@@ -60,12 +53,12 @@ def slot_pair_values(left, slots, pairs, similar, node_slopes, tol, linear, max_
     derivatives, unless it is empty: by edges as a whole, by the logarithm of the length scale, and by each parameter of which
     ``node_slopes`` (parameters, kinds, kinds) has dV / V^2. ``linear`` is how accurate solutions are to be for those.
     """
-    n_rows = _largest(left.node_start) * _largest(slots.row_start) + 1
+    most_rows, most_items, most_chunks = _largest_pair(left, slots, pairs)
+    n_rows = most_rows + 1  # wide graphs may look one row further
     vectors = _rows(8 * n_rows, 2 * ROW).reshape((8, n_rows, 2 * ROW))
     vectors[:] = 0
-    most_items, most_chunks = _largest_pair(left, slots, pairs)
     weights, chunks = _rows(most_items, ROW), _rows(most_chunks, ROW)
-    chunk_start = np.empty(_largest(left.edge_start) + 1, np.int64)
+    chunk_start = np.empty(largest(left.edge_start) + 1, np.int64)
     place = np.empty(4, np.int64)
     coupling = SlotPairs(
         slots, left.edge_left, left.edge_right, left.edge_length, left.edge_weight, left.length_unit, place, chunks,

@@ -16,8 +16,10 @@ from mislabel.linalg.contract import FloatArray, IntArray
 
 __all__ = ["CAN_REORDER", "TOO_LARGE", "SlotValues"]
 
-#: In place of the number of steps: neither graph of the pair has slots.
+#: In place of the number of steps: neither graph of the pair has slots, or the other has too many edges.
 TOO_LARGE = -2
+#: Edges and slots whose weights are kept at most: sixteen megabytes.
+_MOST_WORK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ class SlotValues:
             for edges, slots in ((one, two), (two, one))
         )
         for columns, chosen in (((0, 1), work <= turned), ((1, 0), work > turned)):
-            which = np.flatnonzero(chosen & (self.small[one] | self.small[two]))
+            which = np.flatnonzero(chosen & (np.minimum(work, turned) <= _MOST_WORK))
             some = np.ascontiguousarray(pairs[which][:, columns])
             found = (
                 np.empty(which.size),
