@@ -4,7 +4,7 @@ Take an edge (i, j) of the first graph and many of the second. Where those end a
 solution at node i lies in different lanes of one vector; what they bring from node j is the same row of numbers in another
 order, and the processor reorders sixteen numbers (or picks from thirty-two) in one instruction. A *slot* is such a set of
 edges of the second graph, taken in one direction: at most one for each of sixteen nodes that they end at, all from a range of
-thirty-two nodes, and of similar lengths, so that an edge of the first graph is within reach of all or none. Slots between the
+thirty-two nodes, and of similar lengths, so that an edge of the first graph is within reach of most or none. Slots between the
 same nodes are a *group*, in ascending order of their shortest edge; those within reach of an edge then follow each other.
 """
 
@@ -60,7 +60,7 @@ class SlotArrays(NamedTuple):
     last: np.ndarray
     slot_start: np.ndarray  # (graphs + 1) where each graph's slots begin
     order: np.ndarray  # (slots, 16) for each lane the node that its edge comes from and the edge: see `lane_order`
-    chunk: np.ndarray  # (slots) the first of the two chunks of edges that theirs belong to
+    chunk: np.ndarray  # (slots) bytes before the first of the two chunks of edges that theirs belong to
     first_chunk: np.ndarray  # (graphs, buckets of length) chunks that the slots within reach need
     last_chunk: np.ndarray
     n_buckets: np.ndarray  # (1)
