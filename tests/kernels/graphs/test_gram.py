@@ -45,6 +45,14 @@ class Counting:
             raise KeyboardInterrupt
 
 
+def test_no_thread_waits_long_for_the_last_block():
+    blocks = gram._Blocks((50, 50), True, 100)
+    sizes = [len(blocks.pairs(number)) for number in blocks.largest_first(range(len(blocks.index)))]
+    assert sizes == [100] * 10 + [55] * 5
+    oblong = gram._Blocks((20, 50), False, 100)
+    assert oblong.largest_first(range(10)) == list(range(10))
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_only_missing_blocks_are_computed(tmp_path):
     kernel, path = MolecularKernel(0.1), tmp_path / "k.gram"

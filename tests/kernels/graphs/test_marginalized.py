@@ -57,6 +57,13 @@ def random_graph(seed, most=7, loops=True):
     )
 
 
+@pytest.mark.parametrize("owners", [0, 1, 300, 70_000])
+def test_edges_are_sorted_by_graph_and_length(owners, rng):
+    owner = np.repeat(np.arange(owners), rng.integers(0, 4, owners))
+    lengths = rng.random(owner.size)
+    np.testing.assert_array_equal(packing._sorted_within(owner, lengths), np.lexsort((lengths, owner)))
+
+
 @pytest.mark.parametrize("pair", KNOWN, ids="-".join)
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-6)])
 def test_published_values(pair, dtype, tolerance):

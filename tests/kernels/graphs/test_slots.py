@@ -202,6 +202,29 @@ def test_features_are_the_first_order_of_longer_walks():
         np.testing.assert_allclose(features[:2, solution] @ features[2:, solution].T, steps, rtol=0.03)
 
 
+def test_features_of_nodes_with_several_edges():
+    one, two = graph(3, 5), graph(4, 6)
+    prepared = MolecularKernel(0.2, 0.3, 0.1, hydrogen_weight=0.4).prepared([one, two])
+    features = prepared._slots.slots.features.astype(float)
+    packed = prepared.packed
+    root = np.sqrt(packed.degree / 0.8)
+    for solution, size in enumerate((root, packed.start / root)):
+        steps = np.zeros((5, 6))
+        for e in range(one.n_edges):
+            for g in range(one.n_edges, one.n_edges + two.n_edges):
+                alike = np.exp(-0.5 * ((packed.length[e] - packed.length[g]) / 0.1) ** 2)
+                for i, i_next in ((packed.left[e], packed.right[e]), (packed.right[e], packed.left[e])):
+                    for j, j_next in ((packed.left[g], packed.right[g]), (packed.right[g], packed.left[g])):
+                        same = one.nodes["element"][i_next] == two.nodes["element"][j_next]
+                        a, a_next, b, b_next = i, i_next, 5 + j, 5 + j_next
+                        weight = (
+                            packed.weight[e] / (root[a] * root[a_next]) * packed.weight[g] / (root[b] * root[b_next])
+                        )
+                        ratio = size[a_next] * size[b_next] / (size[a] * size[b])
+                        steps[i, j] += weight * ratio * alike * (1.0 if same else 0.3)
+        np.testing.assert_allclose(features[:5, solution] @ features[5:, solution].T, steps, atol=0.03 * steps.max())
+
+
 def test_derivatives():
     graphs = [graph(seed, size) for seed, size in enumerate((2, 9, 16, 18, 33, 48, 50))]
     weights = np.random.default_rng(0).normal(size=(7, 7))

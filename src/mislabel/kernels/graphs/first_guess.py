@@ -9,9 +9,8 @@ first guess: what they miss is left to the solver.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse import csr_array
 
+from mislabel.kernels.graphs.first_guess_loops import Steps, histograms, sums_over_steps
 from mislabel.kernels.graphs.packing import PackedGraphs
 from mislabel.kernels.graphs.slot_loops import FEATURES
 from mislabel.linalg.contract import FloatArray
@@ -29,42 +28,43 @@ def features_of_surroundings(
 ) -> np.ndarray:
     """(nodes, 2, FEATURES) for the right-hand sides f and u, given the node similarities of all kinds."""
     root = np.sqrt(packed.degree / (1.0 - stopping))
-    features = np.zeros((packed.degree.size, 2, FEATURES), np.float32)
+    features = np.zeros((root.size, 2, FEATURES), np.float32)
     n_kinds = packed.node_kinds.count
     grid = _grid(packed.length, length_scale)
     if not 0 < grid.size * n_kinds <= _MOST_POINTS:
         return features
     shift = np.repeat(packed.node_start[:-1], np.diff(packed.edge_start))
     left, right = packed.left + shift, packed.right + shift
-    start, end = np.concatenate([left, right]), np.concatenate([right, left])
-    share = np.tile(packed.weight / (root[left] * root[right]), 2)
-    # Each step is split between the two points of the grid next to its length.
-    place = np.tile((packed.length - grid[0]) * (_POINTS_PER_SCALE / length_scale), 2)
-    below = np.minimum(place.astype(np.int64), grid.size - 2)
-    beyond = place - below
-    points = np.stack([below, below + 1]) * n_kinds + packed.node_kinds.codes[end]
+    steps = Steps(
+        left,
+        right,
+        packed.weight / (root[left] * root[right]),
+        (packed.length - grid[0]) * (_POINTS_PER_SCALE / length_scale),
+        packed.node_kinds.codes,
+        np.stack([root, packed.start / root], axis=1),
+    )
+    some = evenly_spread(root.size, _NODES)
+    row_of = np.full(root.size, -1)
+    row_of[some] = np.arange(some.size)
+    samples = np.zeros((2, grid.size, some.size, n_kinds))
+    histograms(steps, row_of, samples)
     alike = np.exp(-0.5 * ((grid[:, None] - grid) / length_scale) ** 2)
-    some = evenly_spread(packed.degree.size, _NODES)
-    for solution, size in enumerate((root, packed.start / root)):
-        amount = share * size[end] / size[start]
-        steps = csr_array(
-            (np.concatenate([amount * (1.0 - beyond), amount * beyond]), (np.tile(start, 2), points.reshape(-1))),
-            shape=(packed.degree.size, grid.size * n_kinds),
-        )
-        features[:, solution] = _components(steps, some, alike, similar)
+    components = np.stack([_components(samples_of_one, alike, similar) for samples_of_one in samples])
+    sums_over_steps(steps, components.astype(np.float32), features)
     return features
 
 
-def _components(steps: csr_array, some: np.ndarray, alike: FloatArray, similar: FloatArray) -> FloatArray:
-    """Principal components of the rows of ``steps``, distributions over lengths and kinds whose similarities are given."""
-    sample = steps[some].toarray()
-    images = (alike @ sample.reshape(some.size, alike.shape[0], -1) @ similar).reshape(some.size, -1)
-    last = some.size - 1
-    values, vectors = eigh(sample @ images.T, subset_by_index=(max(0, last - FEATURES + 1), last))
-    kept = values > 1e-6 * max(values[-1], 1e-300)
-    found = np.zeros((steps.shape[0], FEATURES))
-    found[:, : kept.sum()] = steps @ (images.T @ (vectors[:, kept] / np.sqrt(values[kept])))
-    return found
+def _components(samples: FloatArray, alike: FloatArray, similar: FloatArray) -> FloatArray:
+    """Principal components (lengths, kinds, FEATURES) of distributions (lengths, samples, kinds), similarities being given."""
+    lengths, count, n_kinds = samples.shape
+    images = (alike @ samples.reshape(lengths, -1)).reshape(samples.shape) @ similar
+    samples, images = (np.swapaxes(numbers, 0, 1).reshape(count, -1) for numbers in (samples, images))
+    # NumPy's, in the threads of its products: SciPy has threads of its own, and both would wait for each other.
+    values, vectors = np.linalg.eigh(samples @ images.T)
+    kept = np.flatnonzero(values > 1e-6 * max(values[-1], 1e-300))[-FEATURES:]
+    found = np.zeros((lengths * n_kinds, FEATURES))
+    found[:, : kept.size] = images.T @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return found.reshape(lengths, n_kinds, FEATURES)
 
 
 def _grid(length: FloatArray, length_scale: float) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Protocol
@@ -57,11 +57,16 @@ class _Blocks:
         pairs = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
         return pairs[pairs[:, 0] >= pairs[:, 1]] if self.symmetric and i == j else pairs
 
-    def store(self, number: int, pairs: IntArray, values: FloatArray, out: np.ndarray) -> None:
+    def largest_first(self, numbers: Iterable[int]) -> list[int]:
+        """Blocks in an order in which nobody waits long for the last: those on the diagonal have half as much to do."""
+        return sorted(numbers, key=lambda number: self.symmetric and self.index[number][0] == self.index[number][1])
+
+    def store(self, number: int, values: FloatArray, out: np.ndarray) -> None:
         """Write one block where it belongs, and its mirror image where the matrix is symmetric."""
         i, j = self.index[number]
         (top, bottom), (left, right) = self.rows[i], self.columns[j]
         if self.symmetric and i == j:
+            pairs = self.pairs(number)
             block = np.empty((bottom - top, right - left), dtype=out.dtype)
             block[pairs[:, 0] - top, pairs[:, 1] - left] = values
             block[pairs[:, 1] - top, pairs[:, 0] - left] = values
@@ -137,8 +142,8 @@ def _fill(
 ) -> None:
     total = max(len(blocks.index), 1)
     count = total - len(todo)
-    for number, values in run(blocks.pairs, todo):
-        blocks.store(number, blocks.pairs(number), values, out)
+    for number, values in run(blocks.pairs, blocks.largest_first(todo)):
+        blocks.store(number, values, out)
         finished(number)
         count += 1
         if progress is not None:
@@ -153,9 +158,8 @@ def _threads(prepared: PreparedKernel, n_jobs: int | None) -> BlockRunner:
 def gradient_in_blocks(prepared: PreparedKernel, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
     """Matrix and (n, n, p) derivatives by the logarithms of all hyperparameters."""
     size = prepared.shape[0]
-    blocks = _Blocks(prepared.shape, True, _block_size(size * size, n_jobs))
     matrix, gradient = np.empty((size, size)), None
-    for _, (pairs, values, slopes) in _in_threads(_sloped(prepared, blocks), range(len(blocks.index)), n_jobs):
+    for _, (pairs, values, slopes) in _slopes_by_block(prepared, n_jobs):
         if gradient is None:
             gradient = np.empty((size, size, slopes.shape[1]))
         i, j = pairs.T
@@ -167,22 +171,25 @@ def gradient_in_blocks(prepared: PreparedKernel, n_jobs: int | None) -> tuple[Fl
 
 def contract_in_blocks(prepared: PreparedKernel, weights: FloatArray, n_jobs: int | None) -> FloatArray:
     """``sum_ij W_ij dK_ij`` by the logarithms of all hyperparameters; W symmetric."""
-    size = prepared.shape[0]
-    blocks = _Blocks(prepared.shape, True, _block_size(size * size, n_jobs))
     parts: dict[int, FloatArray] = {}
-    for number, (pairs, _, slopes) in _in_threads(_sloped(prepared, blocks), range(len(blocks.index)), n_jobs):
+    for number, (pairs, _, slopes) in _slopes_by_block(prepared, n_jobs):
         i, j = pairs.T
         parts[number] = np.where(i == j, weights[i, j], weights[i, j] + weights[j, i]) @ slopes
     # In a fixed order, so that the result does not depend on which thread was faster.
     return np.sum([parts[number] for number in sorted(parts)], axis=0)
 
 
-def _sloped(prepared: PreparedKernel, blocks: _Blocks) -> Callable[[int], tuple[IntArray, FloatArray, FloatArray]]:
+def _slopes_by_block(
+    prepared: PreparedKernel, n_jobs: int | None
+) -> Iterator[tuple[int, tuple[IntArray, FloatArray, FloatArray]]]:
+    """For the blocks of a symmetric matrix, as they come: number, pairs, values and derivatives."""
+    blocks = _Blocks(prepared.shape, True, _block_size(prepared.shape[0] ** 2, n_jobs))
+
     def work(number: int) -> tuple[IntArray, FloatArray, FloatArray]:
         pairs = blocks.pairs(number)
         return pairs, *prepared.values_and_slopes(pairs)
 
-    return work
+    return _in_threads(work, blocks.largest_first(range(len(blocks.index))), n_jobs)
 
 
 class _AnyKernel:
