@@ -19,7 +19,7 @@ from mislabel.kernels import (
     WeightedSum,
     gram_matrix,
 )
-from mislabel.kernels.graphs import engine, packing
+from mislabel.kernels.graphs import engine, packing, two_sided_loops
 from mislabel.kernels.graphs.vector_loops import CAN_PACK
 from tests import naive
 
@@ -55,6 +55,30 @@ def random_graph(seed, most=7, loops=True):
         {"element": rng.integers(1, 4, size), "charge": rng.normal(size=size)},
         {"length": rng.uniform(0.9, 1.5, count), "order": rng.integers(1, 3, count)},
     )
+
+
+def ring(size, length=1.4):
+    nodes = np.arange(size)
+    edges = np.column_stack([nodes, (nodes + 1) % size])
+    return Graph(size, edges, np.ones(size), {"element": 6 + nodes % 2}, {"length": np.full(size, length)})
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 1e-6)])
+@pytest.mark.parametrize("sizes", [(6, 6), (8, 20), (4, 36)])
+def test_both_systems_are_the_same_for_regular_graphs(sizes, dtype, tolerance):
+    one, two = ring(sizes[0]), ring(sizes[1], 1.45)
+    kernel = MolecularKernel(0.02, 0.4, 0.1, 1.0, tol=1e-12 if dtype == "float64" else 1e-7, dtype=dtype)
+    expected, _ = naive.molecular_kernel(one, two, 0.02, 0.4, 0.1, 1.0)
+    assert kernel([one], [two])[0, 0] == pytest.approx(expected, rel=tolerance)
+
+
+def test_mixtures_of_directions():
+    square, right = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([[0.5, 0.2], [0.2, 0.9]])
+    f_of_f, u_of_u, f_of_u, u_of_f = two_sided_loops._mixture((3.0, 2.0, 1.0), (0.5, 0.9, 0.2))
+    np.testing.assert_allclose([[f_of_f, u_of_f], [f_of_u, u_of_u]], np.linalg.solve(square, right))
+    # Nearly the same direction twice, and none at all.
+    assert two_sided_loops._mixture((4.0, 1.0, 2.0 - 1e-9), (2.0, 0.25, 0.7)) == (0.5, 0.25, 0.0, 0.0)
+    assert two_sided_loops._mixture((0.0, 1.0, 0.0), (2.0, 0.25, 0.7)) == (0.0, 0.25, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("owners", [0, 1, 300, 70_000])

@@ -146,8 +146,8 @@ def clear(typing, target, count):
 
 @intrinsic
 def begin_search(typing, search, moved, residual, node, count):
-    """``search = moved = 0``; returns ``residual' V residual`` of both solutions."""
-    signature = types.UniTuple(search.dtype, 2)(search, moved, residual, node, count)
+    """``search = moved = 0``; returns ``residual' V residual``: of f with itself, of u with itself, of f with u."""
+    signature = types.UniTuple(search.dtype, 3)(search, moved, residual, node, count)
 
     def codegen(context, builder, signature, arguments):
         layout = _layout(signature.args[0])
@@ -158,42 +158,62 @@ def begin_search(typing, search, moved, residual, node, count):
             store_vector(builder, zero, search, offset, layout.bytes)
             store_vector(builder, zero, moved, offset, layout.bytes)
             left = load_vector(builder, residual, offset, layout.vector, layout.bytes)
-            return [_weighted_square(builder, left, node, offset, layout)]
+            return _weighted_squares(builder, left, node, offset, layout)
 
-        sums = _sweep(builder, arguments[4], layout, body, 1)
-        return context.make_tuple(builder, signature.return_type, sums)
+        sums = _sweep(builder, arguments[4], layout, body, 2)
+        return context.make_tuple(builder, signature.return_type, sums[:3])
 
     return signature, codegen
 
 
-def _weighted_square(builder, left, node, offset, layout):
-    """``V left^2``. The square itself may be too small for the format; fused with the sum, this product never is."""
+def _weighted_squares(builder, left, node, offset, layout):
+    """``V left^2``, and V times the product of f's and u's; a square itself may be too small for the format, this is not."""
     similar = builder.fmul(left, load_vector(builder, node, offset, layout.vector, layout.bytes))
-    return builder.fmul(similar, left, flags=CONTRACT)
+    return [builder.fmul(similar, other, flags=CONTRACT) for other in (left, _other(builder, layout, left))]
+
+
+def _other(builder, layout, vector):
+    """The numbers of the other solution."""
+    return builder.shuffle_vector(vector, vector, lane_numbers(layout.partner))
+
+
+def _mixture(builder, layout, factors, vector):
+    """Both solutions in a mixture of its own for each: given the factors of themselves and of the other."""
+    own, other = factors
+    own = builder.fmul(own, vector, flags=CONTRACT)
+    return builder.fadd(own, builder.fmul(other, _other(builder, layout, vector), flags=CONTRACT), flags=CONTRACT)
+
+
+def _factors(builder, layout, mixture):
+    """The factors of f in f, u in u, u in f and f in u (in double) as vectors."""
+    factors = [builder.extract_value(mixture, k) for k in range(4)]
+    if layout.name == "float32":
+        factors = [builder.fptrunc(factor, layout.scalar) for factor in factors]
+    return [_by_solution(builder, layout, *factors[k : k + 2]) for k in (0, 2)]
 
 
 @intrinsic
-def turn_search(typing, search, direction, image, residual, node, ratio_f, ratio_u, count):
-    """``search = residual + ratio search``, ``direction = node search``, ``image = 0``."""
-    signature = types.void(search, direction, image, residual, node, ratio_f, ratio_u, count)
+def turn_search(typing, search, direction, image, residual, node, ratios, count):
+    """``search = residual + ratios search``, ``direction = node search``, ``image = 0``; ratios as for :func:`advance`."""
+    signature = types.void(search, direction, image, residual, node, ratios, count)
 
     def codegen(context, builder, signature, arguments):
         layout = _layout(signature.args[0])
         search, direction, image, residual, node = arrays_data(context, builder, signature, arguments, 5)
-        ratios = _by_solution(builder, layout, arguments[5], arguments[6])
+        ratios = _factors(builder, layout, arguments[5])
         zero = ir.Constant(layout.vector, [0.0] * layout.lanes)
 
         def body(offset):
             at = offset, layout.vector, layout.bytes
-            scaled = builder.fmul(ratios, load_vector(builder, search, *at), flags=CONTRACT)
-            new = builder.fadd(load_vector(builder, residual, *at), scaled, flags=CONTRACT)
+            before = _mixture(builder, layout, ratios, load_vector(builder, search, *at))
+            new = builder.fadd(load_vector(builder, residual, *at), before, flags=CONTRACT)
             store_vector(builder, new, search, offset, layout.bytes)
             turned = builder.fmul(new, load_vector(builder, node, *at))
             store_vector(builder, turned, direction, offset, layout.bytes)
             store_vector(builder, zero, image, offset, layout.bytes)
             return []
 
-        _sweep(builder, arguments[7], layout, body, 0)
+        _sweep(builder, arguments[6], layout, body, 0)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -201,8 +221,8 @@ def turn_search(typing, search, direction, image, residual, node, ratio_f, ratio
 
 @intrinsic
 def curvature(typing, image, search, direction, count):
-    """``image = search - image``; returns ``direction' image`` of both solutions."""
-    signature = types.UniTuple(image.dtype, 2)(image, search, direction, count)
+    """``image = search - image``; returns ``direction' image``: of f with itself, of u with itself, of f with u."""
+    signature = types.UniTuple(image.dtype, 3)(image, search, direction, count)
 
     def codegen(context, builder, signature, arguments):
         layout = _layout(signature.args[0])
@@ -212,36 +232,40 @@ def curvature(typing, image, search, direction, count):
             at = offset, layout.vector, layout.bytes
             new = builder.fsub(load_vector(builder, search, *at), load_vector(builder, image, *at))
             store_vector(builder, new, image, offset, layout.bytes)
-            return [builder.fmul(new, load_vector(builder, direction, *at), flags=CONTRACT)]
+            along = load_vector(builder, direction, *at)
+            return [builder.fmul(new, either, flags=CONTRACT) for either in (along, _other(builder, layout, along))]
 
-        sums = _sweep(builder, arguments[3], layout, body, 1)
-        return context.make_tuple(builder, signature.return_type, sums)
+        sums = _sweep(builder, arguments[3], layout, body, 2)
+        return context.make_tuple(builder, signature.return_type, sums[:3])
 
     return signature, codegen
 
 
 @intrinsic
-def advance(typing, moved, residual, search, image, node, length_f, length_u, count):
-    """``moved += length search``, ``residual -= length image``; returns ``residual' V residual`` of both solutions."""
-    signature = types.UniTuple(moved.dtype, 2)(moved, residual, search, image, node, length_f, length_u, count)
+def advance(typing, moved, residual, search, image, node, lengths, count):
+    """``moved += lengths search``, ``residual -= lengths image``; returns ``residual' V residual`` like :func:`begin_search`.
+
+    Both systems move along both directions: ``lengths`` are f along its own, u along its own, f along u's, u along f's.
+    """
+    signature = types.UniTuple(moved.dtype, 3)(moved, residual, search, image, node, lengths, count)
 
     def codegen(context, builder, signature, arguments):
         layout = _layout(signature.args[0])
         moved, residual, search, image, node = arrays_data(context, builder, signature, arguments, 5)
-        lengths = _by_solution(builder, layout, arguments[5], arguments[6])
+        lengths = _factors(builder, layout, arguments[5])
 
         def body(offset):
             at = offset, layout.vector, layout.bytes
-            way = builder.fmul(lengths, load_vector(builder, search, *at), flags=CONTRACT)
+            way = _mixture(builder, layout, lengths, load_vector(builder, search, *at))
             far = builder.fadd(load_vector(builder, moved, *at), way, flags=CONTRACT)
             store_vector(builder, far, moved, offset, layout.bytes)
-            back = builder.fmul(lengths, load_vector(builder, image, *at), flags=CONTRACT)
+            back = _mixture(builder, layout, lengths, load_vector(builder, image, *at))
             left = builder.fsub(load_vector(builder, residual, *at), back, flags=CONTRACT)
             store_vector(builder, left, residual, offset, layout.bytes)
-            return [_weighted_square(builder, left, node, offset, layout)]
+            return _weighted_squares(builder, left, node, offset, layout)
 
-        sums = _sweep(builder, arguments[7], layout, body, 1)
-        return context.make_tuple(builder, signature.return_type, sums)
+        sums = _sweep(builder, arguments[6], layout, body, 2)
+        return context.make_tuple(builder, signature.return_type, sums[:3])
 
     return signature, codegen
 

@@ -20,7 +20,10 @@ from mislabel.kernels.graphs.solution_loops import advance, begin_search, curvat
 from mislabel.kernels.graphs.vector_loops import couple
 
 #: Least share of the last term of K that is allowed for as its error.
-_LEAST_SHARE = 0.2
+_LEAST_SHARE = 0.15
+_CAUTION = 2.5
+#: Least squared sine of the angle between two directions that are told apart.
+_LEAST_ANGLE = 1e-5
 
 
 class EdgePairs(NamedTuple):
@@ -64,37 +67,55 @@ def _couple_slots(coupling, source, target):
 
 
 @compiled_for_speed
-def solve(coupling, count, node, vectors, base, tol, linear, max_iter):
-    """Conjugate gradients on both systems; returns the number of steps, or -1 if they were not enough.
+def _mixture(square, right):
+    """``square^-1 right`` for two symmetric matrices given as (f with f, u with u, f with u).
 
+    Returns what f takes of f, u of u, f of u and u of f: nothing of each other where the first matrix is nearly singular,
+    because f and u are nearly the same but for their size.
+    """
+    f, u, mixed = np.float64(square[0]), np.float64(square[1]), np.float64(square[2])
+    to_f, to_u, to_both = np.float64(right[0]), np.float64(right[1]), np.float64(right[2])
+    determinant = f * u - mixed * mixed
+    if not determinant > _LEAST_ANGLE * f * u:
+        return to_f / f if f > 0 else 0.0, to_u / u if u > 0 else 0.0, 0.0, 0.0
+    return (
+        (u * to_f - mixed * to_both) / determinant,
+        (f * to_u - mixed * to_both) / determinant,
+        (f * to_both - mixed * to_f) / determinant,
+        (u * to_both - mixed * to_u) / determinant,
+    )
+
+
+@compiled_for_speed
+def solve(coupling, count, node, vectors, base, tol, linear, max_iter):
+    """Conjugate gradients on both systems together; returns the number of steps, or -1 if they were not enough.
+
+    Both move along the search directions of both (block conjugate gradients): what one system has found out helps the other.
     ``vectors`` holds residuals, search directions (before V), directions, their images, and how far the solutions have
     moved from their first guesses (before V), ``count`` numbers each. ``linear`` is the accuracy of the
     solutions themselves, zero if only their product matters.
     """
     residual, search, direction, image, moved = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
-    zero = residual.dtype.type(0)
-    norm_f, norm_u = begin_search(search, moved, residual, node, count)
-    limit_f, limit_u = norm_f * linear * linear, norm_u * linear * linear
-    ratio_f, ratio_u = zero, zero
+    norms = begin_search(search, moved, residual, node, count)
+    limit_f, limit_u = norms[0] * linear * linear, norms[1] * linear * linear
+    ratios = (0.0, 0.0, 0.0, 0.0)
     share = _LEAST_SHARE
     step = 0
     while True:
-        error = share * np.sqrt(np.float64(norm_f) * np.float64(norm_u))
-        if error <= tol * base and (linear == 0.0 or (norm_f <= limit_f and norm_u <= limit_u)):
+        error = share * np.sqrt(np.float64(norms[0]) * np.float64(norms[1]))
+        if error <= tol * base and (linear == 0.0 or (norms[0] <= limit_f and norms[1] <= limit_u)):
             return step
         if step == max_iter:
             return -1
-        turn_search(search, direction, image, residual, node, ratio_f, ratio_u, count)
+        turn_search(search, direction, image, residual, node, ratios, count)
         couple_all(coupling, direction, image)
-        curve_f, curve_u = curvature(image, search, direction, count)
-        length_f = norm_f / curve_f if curve_f > 0 else zero
-        length_u = norm_u / curve_u if curve_u > 0 else zero
-        new_f, new_u = advance(moved, residual, search, image, node, length_f, length_u, count)
-        ratio_f = new_f / norm_f if norm_f > 0 else zero
-        ratio_u = new_u / norm_u if norm_u > 0 else zero
+        lengths = _mixture(curvature(image, search, direction, count), norms)
+        left = advance(moved, residual, search, image, node, lengths, count)
+        ratios = _mixture(norms, left)
         # What the last term of K leaves out is at most rho / (1 - rho) of it, rho being the largest eigenvalue of V W;
         # how fast the residuals fall tells about its size.
-        slowest = min(np.sqrt(max(ratio_f, ratio_u)), 0.999)
-        share = max(_LEAST_SHARE, 3.0 * slowest / (1.0 - slowest))
-        norm_f, norm_u = new_f, new_u
+        fall = max(left[0] / norms[0] if norms[0] > 0 else 0.0, left[1] / norms[1] if norms[1] > 0 else 0.0)
+        slowest = min(np.sqrt(fall), 0.999)
+        share = max(_LEAST_SHARE, _CAUTION * slowest / (1.0 - slowest))
+        norms = left
         step += 1
