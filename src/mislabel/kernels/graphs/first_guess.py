@@ -16,11 +16,13 @@ from mislabel.kernels.graphs.slot_loops import FEATURES
 from mislabel.linalg.contract import FloatArray
 from mislabel.spreading import evenly_spread
 
-#: Nodes that the components are found on, points of the grid of lengths per length scale, at most in all, and at most of
-#: lengths and kinds together.
-_NODES = 128
+#: Points of the grid of lengths per length scale, at most in all, and at most of lengths and kinds together.
 _POINTS_PER_SCALE = 2.0
 _MOST_LENGTHS, _MOST_POINTS = 1 << 11, 1 << 14
+#: Nodes that the components are found on at most, and numbers that describe them.
+_MOST_NODES, _MOST_NUMBERS = 1 << 10, 1 << 20
+#: Components beyond those wanted, and rounds in which they are found.
+_SPARE, _ROUNDS = 8, 2
 
 
 def features_of_surroundings(
@@ -43,27 +45,34 @@ def features_of_surroundings(
         packed.node_kinds.codes,
         np.stack([root, packed.start / root], axis=1),
     )
-    some = evenly_spread(root.size, _NODES)
+    some = evenly_spread(root.size, min(_MOST_NODES, _MOST_NUMBERS // (grid.size * n_kinds)))
     row_of = np.full(root.size, -1)
     row_of[some] = np.arange(some.size)
-    samples = np.zeros((2, grid.size, some.size, n_kinds))
+    samples = np.zeros((2, some.size, grid.size, n_kinds), np.float32)
     histograms(steps, row_of, samples)
-    alike = np.exp(-0.5 * ((grid[:, None] - grid) / length_scale) ** 2)
-    components = np.stack([_components(samples_of_one, alike, similar) for samples_of_one in samples])
-    sums_over_steps(steps, components.astype(np.float32), features)
+    alike = np.exp(-0.5 * ((grid[:, None] - grid) / length_scale) ** 2).astype(np.float32)
+    components = np.stack([_components(one, alike, similar.astype(np.float32)) for one in samples])
+    sums_over_steps(steps, components, features)
     return features
 
 
 def _components(samples: FloatArray, alike: FloatArray, similar: FloatArray) -> FloatArray:
-    """Principal components (lengths, kinds, FEATURES) of distributions (lengths, samples, kinds), similarities being given."""
-    lengths, count, n_kinds = samples.shape
-    images = (alike @ samples.reshape(lengths, -1)).reshape(samples.shape) @ similar
-    samples, images = (np.swapaxes(numbers, 0, 1).reshape(count, -1) for numbers in (samples, images))
-    # NumPy's, in the threads of its products: SciPy has threads of its own, and both would wait for each other.
-    values, vectors = np.linalg.eigh(samples @ images.T)
-    kept = np.flatnonzero(values > 1e-6 * max(values[-1], 1e-300))[-FEATURES:]
-    found = np.zeros((lengths * n_kinds, FEATURES))
-    found[:, : kept.size] = images.T @ (vectors[:, kept] / np.sqrt(values[kept]))
+    """Principal components (lengths, kinds, FEATURES) of distributions (samples, lengths, kinds), similarities being given."""
+    count, lengths, n_kinds = samples.shape
+    rows = samples.reshape(count, -1)
+
+    def images(of: FloatArray) -> FloatArray:
+        return (similar @ (alike @ of.reshape(lengths, -1)).reshape(lengths, n_kinds, -1)).reshape(of.shape)
+
+    # A few rounds of subspace iteration, with NumPy's products alone: SciPy has threads of its own, which would wait for these.
+    basis = np.random.default_rng(0).standard_normal((count, min(count, FEATURES + _SPARE)), np.float32)
+    for _ in range(_ROUNDS):
+        basis, _ = np.linalg.qr(rows @ images(rows.T @ basis))
+    reached = images(rows.T @ basis)
+    values, vectors = np.linalg.eigh(basis.T @ (rows @ reached))
+    kept = np.flatnonzero(values > 1e-5 * max(values[-1], 1e-300))[-FEATURES:]
+    found = np.zeros((lengths * n_kinds, FEATURES), np.float32)
+    found[:, : kept.size] = reached @ (vectors[:, kept] / np.sqrt(values[kept]))
     return found.reshape(lengths, n_kinds, FEATURES)
 
 

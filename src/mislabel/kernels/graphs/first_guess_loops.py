@@ -22,20 +22,20 @@ class Steps(NamedTuple):
 
 @compiled_for_speed
 def histograms(steps, row_of, out):
-    """For the nodes that have a row in ``out`` (2, lengths, rows, kinds), how probable the steps from them are.
+    """For the nodes that have a row in ``out`` (2, rows, lengths, kinds), how probable the steps from them are.
 
-    Each step is split between the two points of the grid next to its length.
+    Each step is split between the two points of the grid next to its length. Nodes count as much as their right-hand side.
     """
     for e in range(steps.left.shape[0]):
-        below = min(np.int64(steps.place[e]), out.shape[1] - 2)
+        below = min(np.int64(steps.place[e]), out.shape[2] - 2)
         beyond = steps.place[e] - below
         for start, end in ((steps.left[e], steps.right[e]), (steps.right[e], steps.left[e])):
-            row = row_of[start]
+            row, kind = row_of[start], steps.kind[end]
             if row >= 0:
                 for solution in range(2):
-                    amount = steps.share[e] * steps.size[end, solution] / steps.size[start, solution]
-                    out[solution, below, row, steps.kind[end]] += amount * (1.0 - beyond)
-                    out[solution, below + 1, row, steps.kind[end]] += amount * beyond
+                    amount = steps.share[e] * steps.size[end, solution]
+                    out[solution, row, below, kind] += amount * (1.0 - beyond)
+                    out[solution, row, below + 1, kind] += amount * beyond
 
 
 @compiled_for_speed
