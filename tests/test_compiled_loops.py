@@ -37,6 +37,22 @@ def test_a_cache_directory_that_cannot_be_made_is_survived(tmp_path):
     assert int(hits) + int(misses) <= 1
 
 
+def test_what_neighbours_define_is_compiled_anew_when_it_changes(tmp_path):
+    # A loop keeps the constants, functions and intrinsics of other modules that it was compiled with.
+    (tmp_path / "loop.py").write_text(
+        "from mislabel.compiled_loops import compiled\nfrom neighbour import FACTOR\n\n\n"
+        "@compiled\ndef scaled(x):\n    return FACTOR * x\n\n\n"
+        "print(scaled(1), sum(scaled.stats.cache_hits.values()))\n"
+    )
+    outputs = []
+    for factor in (2, 2, 37):
+        if not outputs or factor != 2:
+            (tmp_path / "neighbour.py").write_text(f"FACTOR = {factor}\n")
+        command = [sys.executable, "-B", str(tmp_path / "loop.py")]
+        outputs.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert outputs == [["2", "0"], ["2", "1"], ["37", "0"]]
+
+
 def test_nowhere_to_cache(monkeypatch):
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])
 

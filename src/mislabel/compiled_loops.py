@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -23,9 +25,25 @@ def _compile(function: Function, **options: Any) -> Function:
     import numba  # here, so that whoever imports a module of this package without loops does not wait for it
 
     try:
-        return numba.njit(cache=True, nogil=True, **options)(function)  # type: ignore[no-any-return]
+        loops = numba.njit(cache=True, nogil=True, **options)(function)
+        _watch_neighbours(loops, function)
+        return loops  # type: ignore[no-any-return]
     except RuntimeError:  # numba found no directory that it may write its cache to
         return numba.njit(nogil=True, **options)(function)  # type: ignore[no-any-return]
+
+
+def _watch_neighbours(loops: Any, function: Callable[..., Any]) -> None:
+    """Compile anew when any module of the folder changes, since loops use what others define: numba watches their own alone."""
+    with suppress(AttributeError):  # numba has no public name for it
+        file = loops._cache._cache_file
+        file._source_stamp = file._source_stamp, _stamps(Path(function.__code__.co_filename).parent)
+
+
+@cache
+def _stamps(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Names, times and sizes of all modules in a folder."""
+    found = ((path.name, path.stat()) for path in sorted(folder.glob("*.py")))
+    return tuple((name, status.st_mtime_ns, status.st_size) for name, status in found)
 
 
 @contextmanager
