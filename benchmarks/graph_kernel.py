@@ -27,7 +27,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 #: Repeats, and pairs in each.
 REPEATS, PAIRS = 30, 4000
 #: Molecules whose matrix is computed on one and on two cores, and how often on both.
-MATRIX, TURNS = 1200, 15
+MATRIX, TURNS = 2400, 7
 
 
 def dgemm_gflops(size=1500):
