@@ -166,11 +166,12 @@ class MolecularKernel(WalkKernel):
     def graphs_of(self, molecules: Sequence[Any]) -> list[Any]:
         """Molecules as graphs (:class:`MoleculeViews` for a kernel of more terms); a doubtful unit is warned of once."""
         graphs: list[Any] = []
+        terms = set(self._terms)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UnitsWarning)
             for number, molecule in enumerate(molecules):
                 if isinstance(molecule, Graph | MoleculeViews):
-                    graphs.append(self._checked_graph(molecule, number))
+                    graphs.append(_checked_graph(molecule, number, terms))
                 elif hasattr(molecule, "numbers") and hasattr(molecule, "positions"):
                     graphs.append(self._graph_of(molecule))
                 else:
@@ -186,17 +187,6 @@ class MolecularKernel(WalkKernel):
             more = f" ({len(doubtful) - 1} more molecules like it)" if len(doubtful) > 1 else ""
             warnings.warn(f"{doubtful[0].message}{more}", UnitsWarning, stacklevel=3)
         return graphs
-
-    def _checked_graph(self, item: Graph | MoleculeViews, number: int) -> Graph | MoleculeViews:
-        """What was made for a kernel of the same terms, as it is."""
-        has = {name for name in ("far", "electrons") if getattr(item, name, None) is not None}
-        if has == set(self._terms) and isinstance(item, MoleculeViews) == bool(self._terms):
-            return item
-        made = " and ".join(_TERMS[name] for name in sorted(has, reverse=True)) or "nothing but one walk"
-        raise InvalidGraphError(
-            f"item {number} was made for a kernel with {made}, which this is not: give the molecules themselves (ase.Atoms, "
-            "mislabel.data.Molecule)."
-        )
 
     def _graph_of(self, molecule: Any) -> Graph | MoleculeViews:
         near = graph_from_atoms(molecule, adjacency=self.adjacency, zoom=self.zoom)
@@ -302,6 +292,18 @@ class MolecularKernel(WalkKernel):
         if not isinstance(self.starting_probability_bounds, str):
             kernel.set_params(starting_probability_bounds=(float(start / reach), float(start * reach)))
         return kernel
+
+
+def _checked_graph(item: Graph | MoleculeViews, number: int, terms: set[str]) -> Graph | MoleculeViews:
+    """What was made for a kernel of the same terms, as it is."""
+    has = {name for name in _TERMS if getattr(item, name, None) is not None}
+    if has == terms and isinstance(item, MoleculeViews) == bool(terms):
+        return item
+    made = " and ".join(_TERMS[name] for name in sorted(has, reverse=True)) or "nothing but one walk"
+    raise InvalidGraphError(
+        f"item {number} was made for a kernel with {made}, which this is not: give the molecules themselves (ase.Atoms, "
+        "mislabel.data.Molecule)."
+    )
 
 
 def bond_kernel(exponent: float = 1.0, n_jobs: int | None = None) -> BlockKernel:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mislabel.kernels.graphs.marginalized_loops import GraphArrays
 from mislabel.kernels.graphs.packing import REACH, PackedGraphs
-from mislabel.kernels.graphs.slot_layout_loops import assign_slots, widen_to_slots, within_reach
+from mislabel.kernels.graphs.slot_layout_loops import assign_slots, chunks_within_reach, within_reach
 from mislabel.kernels.graphs.slot_loops import FEATURES, ROW_BYTES, SlotArrays, lane_order
 from mislabel.kernels.graphs.solution_loops import ROW
 from mislabel.linalg.contract import IntArray
@@ -31,15 +31,12 @@ def lay_out_slots(packed: PackedGraphs, arrays: GraphArrays, length_scale: float
     first, last = (np.zeros((n_groups, n_buckets), np.uint32) for _ in range(2))
     group_first = np.append(edges.group_first, n_slots)
     within_reach(group_first, edges.shortest, edges.longest, origin, width, reach, first, last)
-    first_edge, last_edge = (np.zeros((packed.size, n_buckets), np.uint32) for _ in range(2))
-    within_reach(packed.edge_start, packed.length, packed.length, origin, width, reach, first_edge, last_edge)
-    # Where no edge is within reach, slots alone decide which chunks there are.
-    first_chunk, last_chunk = (
-        (edge - packed.edge_start[:-1, None] + more) // ROW for edge, more in ((first_edge, 0), (last_edge, ROW - 1))
-    )
-    first_chunk[first_edge >= last_edge], last_chunk[first_edge >= last_edge] = np.iinfo(np.int64).max, 0
     group_start = np.searchsorted(edges.group[:, 0], np.arange(packed.size + 1))
-    widen_to_slots(group_start, edges.chunk, first, last, first_chunk, last_chunk)
+    first_chunk, last_chunk = (np.zeros((packed.size, n_buckets), np.uint32) for _ in range(2))
+    buckets = origin, width, reach
+    chunks_within_reach(
+        packed.edge_start, packed.length, group_start, edges.chunk, first, last, *buckets, first_chunk, last_chunk
+    )
     order = aligned_zeros((n_slots, ROW), np.int32)
     order[edges.slot, edges.target % ROW] = lane_order(
         edges.source % (2 * ROW), edges.position - ROW * edges.chunk[edges.slot]
@@ -54,8 +51,8 @@ def lay_out_slots(packed: PackedGraphs, arrays: GraphArrays, length_scale: float
         slot_start=edges.slot_start,
         order=order,
         chunk=4 * ROW * edges.chunk,
-        first_chunk=np.minimum(first_chunk, last_chunk).astype(np.uint32),
-        last_chunk=last_chunk.astype(np.uint32),
+        first_chunk=first_chunk,
+        last_chunk=last_chunk,
         n_buckets=np.array([n_buckets]),
         row_start=rows.start,
         kinds=rows.put(arrays.node_kind, np.int32),

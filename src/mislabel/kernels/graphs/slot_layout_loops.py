@@ -47,29 +47,48 @@ def assign_slots(edge_start, group_of, lane_of, length, width, slot_of, shortest
 
 
 @compiled
-def within_reach(start, shortest, longest, origin, width, reach, first, last):
-    """For each list of things (slots of a group) and bucket of length the first and the last that edges in it may act on.
+def _reached(begin, end, stop, shortest, longest, low, high):
+    """The range of things with any length between two, given that of shorter ones; things in ascending order up to ``stop``."""
+    while begin < stop and longest[begin] < low:
+        begin += 1
+    while end < stop and shortest[end] <= high:
+        end += 1
+    return begin, end
 
-    Things lie between two lengths each, in ascending order; buckets are ``width`` each, from ``origin`` on.
+
+@compiled
+def within_reach(start, shortest, longest, origin, width, reach, first, last):
+    """For each group and bucket of length the first and the last slot that edges in the bucket may act on.
+
+    Slots lie between two lengths each, in ascending order; buckets are ``width`` each, from ``origin`` on.
     """
     for group in range(first.shape[0]):
         begin, end = start[group], start[group]
         for bucket in range(first.shape[1]):
             low, high = origin + bucket * width - reach, origin + (bucket + 1) * width + reach
-            while begin < start[group + 1] and longest[begin] < low:
-                begin += 1
-            while end < start[group + 1] and shortest[end] <= high:
-                end += 1
+            begin, end = _reached(begin, end, start[group + 1], shortest, longest, low, high)
             first[group, bucket], last[group, bucket] = min(begin, end), end
 
 
 @compiled
-def widen_to_slots(group_start, chunk, first, last, first_chunk, last_chunk):
-    """Let ranges of chunks, by graph and bucket, be such that slots within reach need one before and one behind at most."""
+def chunks_within_reach(
+    edge_start, length, group_start, chunk, first, last, origin, width, reach, first_chunk, last_chunk
+):
+    """For each graph and bucket of length the chunks of edges within reach.
+
+    Wide enough that slots within reach (``first`` to ``last`` of each group) need one chunk before and one behind at most.
+    """
     for graph in range(first_chunk.shape[0]):
-        for group in range(group_start[graph], group_start[graph + 1]):
-            for bucket in range(first.shape[1]):
+        start = edge_start[graph]
+        begin, end = start, start
+        for bucket in range(first.shape[1]):
+            low, high = origin + bucket * width - reach, origin + (bucket + 1) * width + reach
+            begin, end = _reached(begin, end, edge_start[graph + 1], length, length, low, high)
+            least, most = np.int64(np.iinfo(np.uint32).max), np.int64(0)
+            if begin < end:
+                least, most = (begin - start) // ROW, (end - start + ROW - 1) // ROW
+            for group in range(group_start[graph], group_start[graph + 1]):
                 if last[group, bucket] > first[group, bucket]:
-                    least, most = chunk[first[group, bucket]] + 1, chunk[last[group, bucket] - 1] + 1
-                    first_chunk[graph, bucket] = min(first_chunk[graph, bucket], least)
-                    last_chunk[graph, bucket] = max(last_chunk[graph, bucket], most)
+                    least = min(least, chunk[first[group, bucket]] + 1)
+                    most = max(most, chunk[last[group, bucket] - 1] + 1)
+            first_chunk[graph, bucket], last_chunk[graph, bucket] = min(least, most), most
