@@ -117,6 +117,7 @@ class MolecularKernel(WalkKernel):
             "exponent": 8.0,
             "hydrogen_weight": 0.3,
             "far": far,
+            "tol": 3e-8,  # errors of single pairs keep a matrix from being positive definite with as little noise as these need
         }
         usual.update({f"{name}_bounds": "fixed" for name in _OWN[1:]})
         return cls(**{**usual, **settings}, property=property)

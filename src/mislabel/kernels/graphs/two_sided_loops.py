@@ -19,9 +19,9 @@ from mislabel.kernels.graphs.slot_loops import couple_again
 from mislabel.kernels.graphs.solution_loops import advance, begin_search, curvature, turn_search
 from mislabel.kernels.graphs.vector_loops import couple
 
-#: Least share of the last term of K that is allowed for as its error.
-_LEAST_SHARE = 0.15
-_CAUTION = 2.5
+#: Least share of the last term of K that is allowed for as its error, and how many times more than the residuals tell.
+_LEAST_SHARE = 0.2
+_CAUTION = 3.0
 #: Least squared sine of the angle between two directions that are told apart.
 _LEAST_ANGLE = 1e-5
 
