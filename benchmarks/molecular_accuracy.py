@@ -8,7 +8,7 @@ far walk and of the electronic term, the noise (relative to the mean diagonal) a
 same walks are used with their own best weight.
 
 QM7's matrices are computed to 1e-9 in double precision: noise of 1e-8 is wanted, which matrices computed to 1e-7 do not allow. QM9's are computed in single precision.
-All are resumable, kept in ``--work``, and take about half an hour of two cores for each set.
+All are resumable, kept in ``--work``, and take about half an hour of two cores for QM7, eight minutes for QM9 with AVX-512.
 """
 
 from __future__ import annotations

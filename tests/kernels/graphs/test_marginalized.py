@@ -79,6 +79,8 @@ def test_mixtures_of_directions():
     # Nearly the same direction twice, and none at all.
     assert two_sided_loops._mixture((4.0, 1.0, 2.0 - 1e-9), (2.0, 0.25, 0.7)) == (0.5, 0.25, 0.0, 0.0)
     assert two_sided_loops._mixture((0.0, 1.0, 0.0), (2.0, 0.25, 0.7)) == (0.0, 0.25, 0.0, 0.0)
+    # Nobody moves along directions of negative curvature.
+    assert two_sided_loops._mixture((-3.0, -2.0, 1.0), (0.5, 0.9, 0.2)) == (0.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("owners", [0, 1, 300, 70_000])

@@ -28,7 +28,7 @@ _SPARE, _ROUNDS = 8, 2
 def features_of_surroundings(
     packed: PackedGraphs, similar: FloatArray, stopping: float, length_scale: float
 ) -> np.ndarray:
-    """(nodes, 2, FEATURES) for the right-hand sides f and u, given the node similarities of all kinds."""
+    """(nodes, 2, FEATURES) for the right-hand sides f and u, given the node similarities of all kinds in single precision."""
     root = np.sqrt(packed.degree / (1.0 - stopping))
     features = np.zeros((root.size, 2, FEATURES), np.float32)
     n_kinds = packed.node_kinds.count
@@ -51,7 +51,7 @@ def features_of_surroundings(
     samples = np.zeros((2, some.size, grid.size, n_kinds), np.float32)
     histograms(steps, row_of, samples)
     alike = np.exp(-0.5 * ((grid[:, None] - grid) / length_scale) ** 2).astype(np.float32)
-    components = np.stack([_components(one, alike, similar.astype(np.float32)) for one in samples])
+    components = np.stack([_components(one, alike, similar) for one in samples])
     sums_over_steps(steps, components, features)
     return features
 

@@ -37,7 +37,7 @@ class SlotValues:
         cls, packed: PackedGraphs, arrays: GraphArrays, similar: FloatArray, stopping: float, length_scale: float
     ) -> SlotValues:
         """Lay the graphs out, given their arrays in single precision and the similarities of all kinds of nodes."""
-        features = features_of_surroundings(packed, similar.astype(float), stopping, length_scale)
+        features = features_of_surroundings(packed, similar, stopping, length_scale)
         slots = lay_out_slots(packed, arrays, length_scale, features)
         small = np.diff(packed.node_start) <= MOST_NODES
         return cls(arrays, slots, np.diff(packed.edge_start), np.diff(slots.slot_start), small)

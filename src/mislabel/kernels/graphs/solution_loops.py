@@ -284,7 +284,6 @@ def bilinear(typing, solution, guess, moved, residual, node, count):
         layout = _layout(signature.args[0])
         lanes = layout.lanes
         solution, guess, moved, residual, node = arrays_data(context, builder, signature, arguments, 5)
-        swap = lane_numbers(layout.partner)
         blend = lane_numbers([k if layout.owner[k] == 0 else lanes + k for k in range(lanes)])
         wide = ir.VectorType(ir.DoubleType(), lanes)
 
@@ -297,7 +296,7 @@ def bilinear(typing, solution, guess, moved, residual, node, count):
             store_vector(builder, corrected, solution, offset, layout.bytes)
             gained = builder.fmul(left, similar)
             factor = builder.shuffle_vector(gained, first, blend)
-            other = builder.shuffle_vector(reached, reached, swap)
+            other = _other(builder, layout, reached)
             if layout.name == "float32":
                 factor, other = builder.fpext(factor, wide), builder.fpext(other, wide)
             return [builder.fmul(factor, other, flags=CONTRACT)]

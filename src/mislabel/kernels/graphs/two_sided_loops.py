@@ -71,12 +71,12 @@ def _mixture(square, right):
     """``square^-1 right`` for two symmetric matrices given as (f with f, u with u, f with u).
 
     Returns what f takes of f, u of u, f of u and u of f: nothing of each other where the first matrix is nearly singular,
-    because f and u are nearly the same but for their size.
+    because f and u are nearly the same but for their size, or not positive definite.
     """
     f, u, mixed = np.float64(square[0]), np.float64(square[1]), np.float64(square[2])
     to_f, to_u, to_both = np.float64(right[0]), np.float64(right[1]), np.float64(right[2])
     determinant = f * u - mixed * mixed
-    if not determinant > _LEAST_ANGLE * f * u:
+    if not (f > 0 and determinant > _LEAST_ANGLE * f * u):
         return to_f / f if f > 0 else 0.0, to_u / u if u > 0 else 0.0, 0.0, 0.0
     return (
         (u * to_f - mixed * to_both) / determinant,
