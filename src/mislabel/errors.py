@@ -66,6 +66,14 @@ class DownloadError(MislabelError, OSError):
     """A data set could not be fetched."""
 
 
+class DiskSpaceError(MislabelError, OSError):
+    """There is not enough room on the disk for what is to be written."""
+
+
+class FileInUseError(MislabelError, OSError):
+    """Another process is writing the same file."""
+
+
 class MislabelWarning(UserWarning):
     """Base class of all warnings raised by mislabel."""
 

@@ -1,0 +1,228 @@
+"""Files that are there whole or not at all: new versions under names nobody can guess, and room reserved before it is used."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from mislabel.errors import DiskSpaceError, FileInUseError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no advisory locks; nothing is cleaned up there
+    fcntl = None  # type: ignore[assignment]
+
+_PREFIX, _SUFFIX = ".mislabel-", ".part"
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+#: Name of the file that says that all files of a set of new versions are complete.
+_COMPLETE = "complete"
+
+
+@contextmanager
+def atomic_write(target: str | Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
+    """Yield a new binary file that gets the name ``target`` when the block ends, and vanishes if it fails.
+
+    Until then the target is what it was. Links are not followed: one at the target's name is replaced, not written
+    through. Without ``overwrite`` a target that exists, or appears meanwhile, is a FileExistsError. What a killed process
+    left behind is removed by the next one that writes the same target.
+    """
+    target = Path(target)
+    remove_leftovers(target)
+    partial, file = _create_beside(target)
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            _rename(partial, target, overwrite)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(partial)
+        raise
+    sync_folder(target.parent)
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove unfinished versions of a target whose writers are gone; those still being written are locked and stay."""
+    if fcntl is None:  # pragma: no cover
+        return
+    for leftover in target.parent.glob(f"{_stem(target)}*{_SUFFIX}"):
+        try:
+            handle = os.open(leftover, os.O_RDWR | _NO_FOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(leftover)
+        except OSError:
+            pass
+        finally:
+            os.close(handle)
+
+
+def _stem(target: Path) -> str:
+    # The name itself could be too long with anything added to it.
+    return f"{_PREFIX}{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}-"
+
+
+def _create_beside(target: Path) -> tuple[Path, BinaryIO]:
+    while True:
+        partial = target.parent / f"{_stem(target)}{secrets.token_hex(8)}{_SUFFIX}"
+        handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o666)
+        file = os.fdopen(handle, "w+b")
+        if fcntl is None:  # pragma: no cover
+            return partial, file
+        with suppress(OSError):  # some network drives have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if partial.exists():  # nobody took it for a leftover before it was locked
+            return partial, file
+        file.close()
+
+
+def _rename(partial: Path, target: Path, overwrite: bool) -> None:
+    if overwrite:
+        os.replace(partial, target)
+        return
+    try:
+        os.link(partial, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        os.replace(partial, target)
+        return
+    os.unlink(partial)
+
+
+def sync_folder(folder: Path) -> None:
+    """Let a rename survive a power failure, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def atomic_folder(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """Yield an empty folder for new versions of ``names`` in ``folder``, which all take their places when the block ends.
+
+    If one of them cannot, those before it go back. A process killed in between is finished by the next one that writes there.
+    """
+    existed = folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    _finish_interrupted(folder, names)
+    work = folder / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
+    work.mkdir(mode=0o700)
+    lock = _lock_of(work)
+    try:
+        yield work
+        for name in names:
+            _sync_file(work / name)
+        (work / _COMPLETE).touch()
+        sync_folder(work)
+        _put_in_place(work, folder, names)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+        if not existed and not any(folder.iterdir()):
+            folder.rmdir()
+    sync_folder(folder)
+
+
+def _lock_of(work: Path) -> int | None:
+    """Mark a folder as being written to; None where another process does, or where there are no locks."""
+    if fcntl is None:  # pragma: no cover
+        return None
+    handle = os.open(work, os.O_RDONLY | _NO_FOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _put_in_place(work: Path, folder: Path, names: Sequence[str]) -> None:
+    former = work / "former"
+    former.mkdir(exist_ok=True)
+    moved: list[str] = []
+    try:
+        for name in names:
+            if (folder / name).exists():
+                os.replace(folder / name, former / name)
+            moved.append(name)
+            os.replace(work / name, folder / name)
+    except BaseException:
+        for name in reversed(names):
+            if (former / name).exists():
+                os.replace(former / name, folder / name)
+            elif name in moved:
+                (folder / name).unlink(missing_ok=True)
+        raise
+
+
+def _finish_interrupted(folder: Path, names: Sequence[str]) -> None:
+    """Complete sets of a process that was killed take their places; incomplete ones go."""
+    for work in sorted(folder.glob(f"{_PREFIX}*{_SUFFIX}")):
+        if not work.is_dir() or work.is_symlink() or (lock := _lock_of(work)) is None:
+            continue
+        if (work / _COMPLETE).exists():
+            for name in names:
+                if (work / name).exists():
+                    os.replace(work / name, folder / name)
+        shutil.rmtree(work, ignore_errors=True)
+        os.close(lock)
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def reserve_space(file: BinaryIO, size: int, what: str) -> None:
+    """Give a file its full size on the disk, so that no later write into a mapping of it can fail.
+
+    A mapped file that grows on a full disk ends the process without a word (SIGBUS); this says how much is needed instead.
+    """
+    try:
+        if hasattr(os, "posix_fallocate") and size:
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:  # pragma: no cover - no such call on macOS and Windows
+            if shutil.disk_usage(Path(file.name).parent).free < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            file.truncate(size)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            raise
+        raise DiskSpaceError(
+            f"{what} needs {size / 1e9:.3g} GB on the disk, and there is not so much room: free some, or choose another folder."
+        ) from None
+
+
+@contextmanager
+def locked(path: Path, what: str) -> Iterator[BinaryIO]:
+    """Hold a file open for reading and writing as the only process that does; a second one is refused in words.
+
+    The file is created where it is not there.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o666)
+    with os.fdopen(handle, "r+b", buffering=0) as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FileInUseError(
+                    f"another process is writing {what}: wait for it to end, or choose another path."
+                ) from None
+        yield file  # type: ignore[misc]
