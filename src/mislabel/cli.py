@@ -82,6 +82,14 @@ def _add_audit(commands: Any) -> None:
     audit.add_argument("--label-error", metavar="COL", help="column with known standard deviations of the labels")
     audit.add_argument("--sheet", help="sheet of a workbook (default: the first)")
     audit.add_argument(
+        "--decimal", metavar="MARK", help="decimal mark in numbers that stand as text: . or , (default: recognised)"
+    )
+    audit.add_argument(
+        "--thousands",
+        metavar="MARK",
+        help="mark between groups of three digits: . , ' a space, or none (default: recognised)",
+    )
+    audit.add_argument(
         "--kernel", default="auto", help="auto, table, bonds (SMILES), extensive or intensive (3-D molecules)"
     )
     audit.add_argument(
@@ -102,6 +110,13 @@ def _add_audit(commands: Any) -> None:
     audit.add_argument("--out", metavar="DIR", help="folder for the results (default: FILE's name with -audit)")
     _add_shared(audit)
     audit.set_defaults(run=run_audit)
+
+
+def _seed(text: str) -> int:
+    seed = int(text)
+    if not 0 <= seed < 2**32:
+        raise argparse.ArgumentTypeError(f"a seed lies between 0 and {2**32 - 1}, got {text}")
+    return seed
 
 
 def _rank(text: str) -> int | str | None:
@@ -168,7 +183,7 @@ def _add_reproduce(commands: Any) -> None:
 
 def _add_shared(command: argparse.ArgumentParser) -> None:
     command.add_argument("--fdr", type=float, default=0.05, help="false discovery rate (default: %(default)s)")
-    command.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
+    command.add_argument("--seed", type=_seed, default=0, help="seed of everything random (default: %(default)s)")
     command.add_argument("--json", action="store_true", help="print summary.json instead of words")
     command.add_argument("--quiet", action="store_true", help="no progress, no words")
 
@@ -177,9 +192,9 @@ def run_audit(options: argparse.Namespace) -> int:
     """``mislabel audit``."""
     from pathlib import Path
 
-    from mislabel.report.file_audit import audit_file
+    from mislabel.report.file_audit import audit_file, default_folder
 
-    out = Path(options.out) if options.out else Path(f"{Path(options.file).name.split('.')[0]}-audit")
+    out = Path(options.out) if options.out else default_folder(options.file)
     with _warnings_in_words(options.quiet), _client(options.dask) as client:
         found = audit_file(
             options.file,
@@ -190,6 +205,8 @@ def run_audit(options: argparse.Namespace) -> int:
             features=options.features,
             label_error=options.label_error,
             sheet=options.sheet,
+            decimal=options.decimal,
+            thousands=options.thousands,
             fdr=options.fdr,
             kernel=options.kernel,
             mean=options.mean,

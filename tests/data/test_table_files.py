@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mislabel.data.number_text import NumberStyle, recognise_style
+from mislabel.data.number_text import Notation, NumberOptions, recognise_notations
 from mislabel.data.table_files import read_table
 from mislabel.errors import TableFileError
 
@@ -33,12 +33,12 @@ def write(folder, name, text, encoding="utf-8"):
     ],
 )
 def test_numbers_as_people_write_them(cell, decimal, value):
-    assert NumberStyle(decimal).number(cell) == value
+    assert Notation(decimal).number(cell) == value
 
 
 @pytest.mark.parametrize("cell", ["", "abc", "1,2,3", "12-5", "1.2.3", "1_000", "0x10", "--1", "1,23.4"])
 def test_what_is_not_a_number(cell):
-    assert np.isnan(NumberStyle(".").number(cell))
+    assert np.isnan(Notation(".").number(cell))
 
 
 @pytest.mark.parametrize(
@@ -49,27 +49,31 @@ def test_what_is_not_a_number(cell):
         (["1,234", "5,6"], ",", ","),
         (["1.234", "5,6"], ";", ","),
         (["1.234", "5.678"], ";", "."),
+        (["1.234.567", "5.678"], ";", ","),
+        (["0.234", "5.678"], ";", "."),
         (["1,234.5"], ";", "."),
         (["12"], ";", "."),
     ],
 )
 def test_the_decimal_mark_is_recognised(cells, delimiter, decimal):
-    assert recognise_style([cells], delimiter=delimiter).decimal == decimal
+    found, _ = recognise_notations({"x": cells}, delimiter=delimiter)
+    assert found["x"].decimal == decimal
 
 
 @pytest.mark.parametrize("value", [0.1, -3.0, 1e-9, 123456.789, 1e22, 5.0])
 def test_written_numbers_read_back(value):
     for decimal in ".,":
-        style = NumberStyle(decimal)
+        style = Notation(decimal)
         assert style.number(style.write(value)) == value
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16-le", "utf-16-be", "cp1252"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_dialects(tmp_path, delimiter, encoding, line_end):
     lines = [["naïve", "x", "y"], ["é", "1.5", "2"], ["b", "2.5", ""]]
-    path = write(tmp_path, "t.csv", line_end.join(delimiter.join(line) for line in lines) + line_end, encoding)
+    mark = "\ufeff" if encoding.startswith("utf-16") else ""
+    path = write(tmp_path, "t.csv", mark + line_end.join(delimiter.join(line) for line in lines) + line_end, encoding)
     table = read_table(path)
     assert list(table.frame.columns) == ["naïve", "x", "y"]
     assert table.frame["x"].tolist() == [1.5, 2.5]
@@ -78,6 +82,120 @@ def test_dialects(tmp_path, delimiter, encoding, line_end):
     assert table.dialect.encoding == encoding
     assert table.dialect.line_end == line_end
     assert table.cells.iloc[0].tolist() == ["é", "1.5", "2"]
+
+
+def test_one_text_cell_does_not_change_how_numbers_are_read(tmp_path, rng):
+    values = [f"{value:.3f}" for value in rng.uniform(1, 99, size=60)]
+    for notes in (["ok"] * 59 + ["2,4"], [""] * 59 + ["2,4"], ["2,4", *["a"] * 59]):
+        lines = "\n".join(f"{value};{note}" for value, note in zip(values, notes, strict=True))
+        table = read_table(write(tmp_path, "t.csv", f"x;note\n{lines}\n"))
+        assert table.frame["x"].tolist() == [float(value) for value in values]
+        assert "can be" in table.notes[-1]
+        assert "--decimal ," in table.notes[-1]
+
+
+def test_a_late_cell_of_two_readings_is_told(tmp_path, rng):
+    values = [str(value) for value in rng.integers(9000, 9999, size=2500)]
+    values[2300] = "10,150"
+    path = write(tmp_path, "t.csv", "x;y\n" + "\n".join(f"{value};1" for value in values) + "\n")
+    table = read_table(path)
+    assert table.frame["x"].iloc[2300] == 10150
+    assert "'10,150' (position 2300) can be 10150 or 10.15; read as 10150" in table.notes[0]
+    other = read_table(path, numbers=NumberOptions(decimal=","))
+    assert other.frame["x"].iloc[2300] == 10.15
+    assert not other.notes
+    strict = read_table(path, numbers=NumberOptions(thousands="none", decimal="."))
+    assert np.isnan(strict.frame["x"].iloc[2300])
+    assert "not numbers" in strict.notes[0]
+
+
+def test_columns_of_one_file_may_write_numbers_differently(tmp_path):
+    table = read_table(write(tmp_path, "t.csv", "a;b;c\n1.5;2,5;1.234\n3.25;4,75;5.678\n"))
+    assert table.frame["a"].tolist() == [1.5, 3.25]
+    assert table.frame["b"].tolist() == [2.5, 4.75]
+    assert "column 'c'" in table.notes[0]
+
+
+def test_a_column_that_mixes_decimal_marks_reads_no_cell_a_thousandfold(tmp_path):
+    cells = ["1.5", "2.5", "3.5", *["4.25"] * 30, "2,5", "3,125"]
+    table = read_table(write(tmp_path, "t.csv", "x;y\n" + "\n".join(f"{cell};1" for cell in cells) + "\n"))
+    assert np.isnan(table.frame["x"].iloc[-2:]).all()
+    assert "2 of 35 cells are not numbers" in table.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "value", "written"),
+    [
+        (["1.234,50", "99,90"], 39771.8 / 10, "3.977,18"),
+        (["1.234,50", "99,90"], 5, "5,00"),
+        (["1,234,567", "999,999", "7"], 12345.0, "12,345"),
+        (["12345", "7"], 23456.0, "23456"),
+        (["1'234.5", "99.5"], -1234567.5, "-1'234'567.5"),
+        (["0.5", "0.25"], 1e-9, "1e-09"),
+        (["1", "2"], 2**60 + 1, "1152921504606846977"),
+    ],
+)
+def test_new_numbers_look_like_their_column(cells, value, written):
+    found, _ = recognise_notations({"x": cells}, delimiter=";")
+    assert found["x"].of_column(cells).write(value) == written
+
+
+def test_ids_are_text_exactly_as_written(tmp_path):
+    ids = ["00007", "1007", "12345678901234567", "12345678901234568", "NA", " x ", "1.50", "-"]
+    table = read_table(write(tmp_path, "t.csv", "id,y\n" + "\n".join(f"{name},1" for name in ids) + "\n"))
+    assert table.written("id") == ids
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("openpyxl")
+    big = [9007199254740993 + k for k in range(4)]
+    pd.DataFrame({"id": pd.array([*big[:3], None], dtype="Int64"), "y": 1.0}).to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").written("id") == [*map(str, big[:3]), ""]
+    pd.DataFrame({"id": ["NA", 7, None, 1007], "y": 1.0}).to_excel(tmp_path / "t.xlsx", index=False)
+    assert read_table(tmp_path / "t.xlsx").written("id") == ["NA", "7", "", "1007"]
+
+
+def test_numbers_shown_with_leading_zeros_keep_them_as_ids(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["id", "y"])
+    for k in range(3):
+        book.active.append([k + 7, 1.5])
+        book.active.cell(row=k + 2, column=1).number_format = "00000"
+    book.save(tmp_path / "t.xlsx")
+    assert read_table(tmp_path / "t.xlsx").written("id") == ["00007", "00008", "00009"]
+
+
+def test_times_whose_offset_changes_are_times(tmp_path):
+    lines = "2024-03-30T12:00:00+01:00,1\n2024-03-31T12:00:00+02:00,2\n"
+    frame = read_table(write(tmp_path, "t.csv", "t,y\n" + lines)).frame
+    assert frame["t"].dt.hour.tolist() == [11, 10]
+
+
+def test_short_rows_are_told_and_long_ones_refused(tmp_path):
+    table = read_table(write(tmp_path, "t.csv", "a,b,c\n1,2,3\n4\n\n5,6,7,,\n"))
+    assert len(table) == 3
+    assert "1 row has fewer cells than the header (the first is line 3)" in table.notes[0]
+    with pytest.raises(TableFileError, match="a quotation mark opens a cell in line 2"):
+        read_table(write(tmp_path, "t.csv", 'a,b\n1,"2\n3,4\n'))
+
+
+def test_many_columns_of_one_name(tmp_path):
+    names = ",".join(["x"] * 3000 + ["x (2)"])
+    table = read_table(write(tmp_path, "t.csv", f"{names}\n{','.join(['1'] * 3001)}\n"))
+    assert table.frame.columns.is_unique
+    assert len(table.notes) == 6
+    with pytest.raises(TableFileError, match="30,001 columns"):
+        read_table(write(tmp_path, "t.csv", "x," * 30000 + "y\n" + "1," * 30000 + "1\n"))
+
+
+def test_a_stray_cell_in_the_last_corner_of_a_sheet(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["x", "y"])
+    book.active.append([1, 2])
+    book.active.cell(row=1048576, column=16384, value="stray")
+    book.save(tmp_path / "t.xlsx")
+    table = read_table(tmp_path / "t.xlsx")
+    assert len(table) == 2
 
 
 def test_a_european_spreadsheet(tmp_path):

@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import json
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-import numpy as np
-import pandas as pd
-
-from mislabel.data.large_tables import LargeTable
-from mislabel.data.table_files import TableFile, fingerprint_of, read_table, table_reader
+from mislabel.atomic_files import atomic_write
+from mislabel.data.formats.contract import Decision, Decisions, ReadOptions, safe_cell
+from mislabel.data.number_text import NumberOptions
+from mislabel.data.table_files import fingerprint_of, format_of, read_table
 from mislabel.data.tables import check_column
-from mislabel.errors import DecisionsError, MissingDependencyError, TableFileError
+from mislabel.errors import DecisionsError, InvalidParameterError, TableFileError
+
+__all__ = [
+    "FORMAT",
+    "Applied",
+    "Decision",
+    "Decisions",
+    "apply_decisions",
+    "read_decisions",
+    "safe_cell",
+    "why_not_written",
+]
 
 FORMAT = "mislabel-decisions/1"
 ACTIONS = ("accept", "edit", "keep", "drop")
-TRAIL_COLUMNS = ("mislabel_action", "mislabel_original", "mislabel_note")
-#: Rows of a Parquet file in memory at a time.
-_ROWS_COPIED = 65_536
-#: Cells that begin so are taken for formulas by spreadsheets.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What to do with the label of one row; ``position`` counts the rows of the file from zero."""
-
-    position: int
-    action: str
-    value: float | None
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """All decisions about one column of one file."""
-
-    fingerprint: str
-    label: str
-    rows: int
-    decisions: list[Decision]
-    file: str = ""
-    sheet: str | None = None
+#: Bytes and nesting of a decisions file that are read at most.
+_LARGEST = 500_000_000
+#: Notes are cut at so many characters.
+_LONGEST_NOTE = 10_000
 
 
 @dataclass(frozen=True)
@@ -61,62 +46,97 @@ class Applied:
     kept: int
 
 
-def safe_cell(value: Any) -> Any:
-    """Text that a spreadsheet shows instead of computing; numbers stay numbers."""
-    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
-        return "'" + value
-    return value
-
-
 def read_decisions(path: str | Path) -> Decisions:
     """Read and check a decisions.json."""
     path = Path(path)
     if not path.exists():
         raise DecisionsError(f"{path}: no such file.")
+    if path.is_dir() or path.stat().st_size > _LARGEST:
+        raise DecisionsError(
+            f"{path} is not a decisions file: it is {'a folder' if path.is_dir() else 'far too large'}."
+        )
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DecisionsError(f"{path} is not a decisions file: {error}.") from None
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except RecursionError:
+        raise DecisionsError(f"{path} is not a decisions file: its entries are nested without end.") from None
+    except ValueError as error:  # not JSON, not UTF-8, or numbers of thousands of digits
+        raise DecisionsError(f"{path} is not a decisions file: {str(error)[:200]}.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format") if isinstance(content, dict) else type(content).__name__
-        raise DecisionsError(f"{path} is not a decisions file of this version ({FORMAT}): found {found!r}.")
+        raise DecisionsError(f"{path} is not a decisions file of this version ({FORMAT}): found {str(found)[:80]!r}.")
     try:
-        source = content["file"]
-        rows = int(source["rows"])
-        decisions = [_decision(item, rows, path) for item in content["decisions"]]
-        found = Decisions(
-            str(source["sha256"]),
-            str(content["label"]),
-            rows,
-            decisions,
-            str(source.get("name", "")),
-            source.get("sheet"),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, DecisionsError):
-            raise
-        raise DecisionsError(f"{path} is damaged: {type(error).__name__} {error}.") from None
-    positions = [decision.position for decision in decisions]
-    if len(set(positions)) != len(positions):
-        twice = next(position for position in positions if positions.count(position) > 1)
-        raise DecisionsError(f"{path} decides twice about the row at position {twice}.")
+        found = _checked(content, path)
+    except DecisionsError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise DecisionsError(f"{path} is damaged: {type(error).__name__} {str(error)[:200]}.") from None
+    seen: set[int] = set()
+    for decision in found.decisions:
+        if decision.position in seen:
+            raise DecisionsError(f"{path} decides twice about the row at position {decision.position}.")
+        seen.add(decision.position)
     return found
+
+
+def _checked(content: dict[str, Any], path: Path) -> Decisions:
+    source = content["file"]
+    rows = source["rows"]
+    if not _is_whole(rows) or rows < 0:
+        raise DecisionsError(f"{path} is damaged: the number of rows is {str(rows)[:40]!r}.")
+    sheet = source.get("sheet")
+    numbers = NumberOptions(source.get("decimal"), source.get("thousands"))
+    return Decisions(
+        fingerprint=_text(source["sha256"], "sha256", path),
+        label=_text(content["label"], "label", path),
+        rows=rows,
+        decisions=[_decision(item, rows, path) for item in content["decisions"]],
+        file=str(source.get("name", "")),
+        options=ReadOptions(None if sheet is None else _text(sheet, "sheet", path), numbers),
+    )
+
+
+def _text(value: Any, name: str, path: Path) -> str:
+    if not isinstance(value, str):
+        raise DecisionsError(f"{path} is damaged: {name} is not text but {str(value)[:40]!r}.")
+    return value
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _decision(item: dict[str, Any], rows: int, path: Path) -> Decision:
     position, action = item["position"], item["action"]
-    if not isinstance(position, int) or not 0 <= position < rows:
-        raise DecisionsError(f"{path}: there is no row at position {position!r}; the file has {rows} rows.")
+    if not _is_whole(position) or not 0 <= position < rows:
+        raise DecisionsError(f"{path}: there is no row at position {str(position)[:40]}; the file has {rows} rows.")
     if action not in ACTIONS:
-        raise DecisionsError(f"{path}: unknown action {action!r} for the row at position {position}.")
+        raise DecisionsError(f"{path}: unknown action {str(action)[:40]!r} for the row at position {position}.")
     value = item.get("value")
-    if action in ("accept", "edit"):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise DecisionsError(f"{path}: the new label of the row at position {position} is not a number: {value!r}.")
-        value = float(value)
-    else:
+    if action not in ("accept", "edit"):
         value = None
-    return Decision(position, action, value, str(item.get("note") or ""))
+    elif isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        raise DecisionsError(
+            f"{path}: the new label of the row at position {position} is not a number: {str(value)[:40]!r}."
+        )
+    note = item.get("note")
+    return Decision(position, action, value, "" if note is None else _plain_note(str(note)))
+
+
+def _plain_note(note: str) -> str:
+    """A note without characters that files and terminals cannot hold."""
+    kept = "".join(character if character.isprintable() or character in "\n\t" else "\ufffd" for character in note)
+    return kept[:_LONGEST_NOTE]
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:  # whole numbers beyond all doubles
+        return False
+
+
+#: Writes a copy of a file with decisions carried out.
+Writer = Callable[[Path, Decisions, BinaryIO, bool], None]
 
 
 def apply_decisions(
@@ -129,15 +149,18 @@ def apply_decisions(
     """
     source, target = Path(source), Path(target)
     chosen = read_decisions(decisions)
-    if not source.exists():
-        raise TableFileError(f"{source}: no such file.")
-    writer = _writer(source, target)
-    if target.exists():
-        if os.path.samefile(source, target) or os.path.samefile(decisions, target):
-            raise TableFileError(f"{target} is the input: choose another name for the cleaned file.")
+    if not source.is_file():
+        raise TableFileError(f"{source}: {'that is a folder, not a file' if source.is_dir() else 'no such file'}.")
+    writer = _writer(source, target, chosen, trail)
+    if os.path.lexists(target):
+        for original in (source, Path(decisions)):
+            if target.exists() and os.path.samefile(original, target):
+                raise TableFileError(f"{target} is the input: choose another name for the cleaned file.")
+        if target.is_dir():
+            raise TableFileError(f"{target} is a folder: give the cleaned file a name.")
         if not overwrite:
             raise TableFileError(f"{target} exists: choose another name, or allow it to be replaced with --overwrite.")
-    if target.parent and not target.parent.is_dir():
+    if not target.parent.is_dir():
         raise TableFileError(f"the folder {target.parent} for the cleaned file does not exist.")
     found = fingerprint_of(source)
     if found != chosen.fingerprint:
@@ -146,184 +169,61 @@ def apply_decisions(
             f"contents differ (fingerprint {found[:12]}, expected {chosen.fingerprint[:12]}). Apply them to the file that "
             "was audited, or audit this one."
         )
-    partial = target.with_name(target.name + ".part")
     try:
-        writer(source, chosen, partial, trail)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+        with atomic_write(target, overwrite=overwrite) as out:
+            writer(source, chosen, out, trail)
+    except FileExistsError:
+        raise TableFileError(f"{target} appeared meanwhile: choose another name, or allow --overwrite.") from None
     actions = [decision.action for decision in chosen.decisions]
     changed = actions.count("accept") + actions.count("edit")
     return Applied(target, changed, actions.count("drop"), actions.count("keep"))
 
 
-def _writer(source: Path, target: Path) -> Callable[[Path, Decisions, Path, bool], None]:
+def why_not_written(source: Path) -> str | None:
+    """The reason why decisions about a file cannot be applied to it; None where they can."""
+    if source.suffix.lower() in MOLECULE_WRITERS:
+        return None
+    return format_of(source).why_not
+
+
+def _writer(source: Path, target: Path, chosen: Decisions, trail: bool) -> Writer:
     if source.suffix.lower() in MOLECULE_WRITERS:
         if target.suffix.lower() != source.suffix.lower():
             raise TableFileError(
                 f"a cleaned {source.suffix} file is written as {source.suffix}, not {target.suffix!r}."
             )
+        if trail:
+            raise InvalidParameterError("a trail needs columns: it can be added to tables, not to files of molecules.")
         return MOLECULE_WRITERS[source.suffix.lower()]
-    table_reader(source)
-    kind, wanted = _kind(source), _kind(target)
-    if kind != wanted:
-        raise TableFileError(f"{source.name} is a {kind} table; the cleaned file must be one too, not {target.name!r}.")
-    return TABLE_WRITERS[kind]
-
-
-def _kind(path: Path) -> str:
-    suffixes = {suffix.lower() for suffix in path.suffixes[-2:]}
-    if suffixes & {".parquet"}:
-        return "Parquet"
-    if suffixes & {".xlsx"}:
-        return "Excel"
-    if suffixes & {".csv", ".tsv", ".txt"}:
-        return "text"
-    raise TableFileError(f"{path}: cleaned tables are written as csv, tsv, txt, parquet or xlsx.")
-
-
-def _checked(source: Path, chosen: Decisions) -> TableFile:
-    table = read_table(source, chosen.sheet)
-    _check_table(source, table.frame, chosen)
-    return table
-
-
-def _check_table(source: Path, table: pd.DataFrame | LargeTable, chosen: Decisions) -> None:
-    check_column(table, chosen.label)
-    if len(table) != chosen.rows:
-        raise DecisionsError(f"{source} has {len(table)} rows, the decisions were made about {chosen.rows}.")
-
-
-def _write_text(source: Path, chosen: Decisions, partial: Path, trail: bool) -> None:
-    table = _checked(source, chosen)
-    assert table.dialect is not None
-    dialect = table.dialect
-    at = list(table.cells.columns).index(chosen.label)
-    by_position = {decision.position: decision for decision in chosen.decisions}
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter=dialect.delimiter, lineterminator=dialect.line_end)
-    writer.writerow([*table.header, *(TRAIL_COLUMNS if trail else ())])
-    for position, cells in enumerate(table.cells.itertuples(index=False, name=None)):
-        decision = by_position.get(position)
-        if decision is not None and decision.action == "drop":
-            continue
-        row = list(cells)
-        if decision is not None and decision.value is not None:
-            row[at] = dialect.numbers.write(decision.value)
-        if trail:
-            row += ["", "", ""] if decision is None else [decision.action, cells[at], safe_cell(decision.note)]
-        writer.writerow(row)
-    encoded = text.getvalue().encode(dialect.encoding, errors="strict" if not trail else "replace")
-    if source.suffix.lower() == ".gz":
-        encoded = gzip.compress(encoded, mtime=0)
-    partial.write_bytes(encoded)
-
-
-def _write_parquet(source: Path, chosen: Decisions, partial: Path, trail: bool) -> None:
-    """Piece by piece: the table need not fit into memory."""
-    table = LargeTable(source)
-    _check_table(source, table, chosen)
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    by_position = {decision.position: decision for decision in chosen.decisions}
-    with parquet.ParquetFile(source) as stored:
-        schema = stored.schema_arrow
-        at = schema.get_field_index(table.stored_name(chosen.label))
-        kind = _label_type(schema.field(at).type, chosen.decisions)
-        schema = schema.set(at, schema.field(at).with_type(kind))
-        for name in TRAIL_COLUMNS if trail else ():
-            schema = schema.append(pa.field(name, pa.string()))
-        with parquet.ParquetWriter(partial, schema) as writer:
-            first = 0
-            for batch in stored.iter_batches(_ROWS_COPIED):
-                decided = [by_position.get(first + k) for k in range(batch.num_rows)]
-                original = batch.column(at)
-                columns = [*batch.columns]
-                columns[at] = _decided_labels(original, decided, kind)
-                if trail:
-                    columns += [pa.array(values, pa.string()) for values in _trail_cells(original, decided)]
-                kept = pa.array([decision is None or decision.action != "drop" for decision in decided])
-                writer.write_batch(pa.record_batch(columns, schema=schema).filter(kept))
-                first += batch.num_rows
-
-
-def _label_type(stored: Any, decisions: Sequence[Decision]) -> Any:
-    """The type of the corrected column: as it was, unless it cannot hold the new values."""
-    import pyarrow as pa
-
-    new = [decision.value for decision in decisions if decision.value is not None]
-    if pa.types.is_floating(stored) or pa.types.is_string(stored) or pa.types.is_large_string(stored) or not new:
-        return stored
-    whole = all(value == round(value) for value in new)
-    return stored if pa.types.is_integer(stored) and whole else pa.float64()
-
-
-def _decided_labels(original: Any, decided: Sequence[Decision | None], kind: Any) -> Any:
-    import pyarrow as pa
-
-    changed = {k: d.value for k, d in enumerate(decided) if d is not None and d.value is not None}
-    if not changed:
-        return original.cast(kind)
-    values = original.cast(kind).to_pylist()
-    convert = (
-        int if pa.types.is_integer(kind) else float if pa.types.is_floating(kind) else lambda value: repr(float(value))
-    )
-    for k, value in changed.items():
-        values[k] = convert(value)
-    return pa.array(values, kind)
-
-
-def _trail_cells(original: Any, decided: Sequence[Decision | None]) -> list[list[str | None]]:
-    """Action, former label and note of every row; nothing for rows that were not decided about."""
-    rows = [
-        (None, None, None) if d is None else (d.action, str(original[k].as_py()), d.note) for k, d in enumerate(decided)
-    ]
-    return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _write_excel(source: Path, chosen: Decisions, partial: Path, trail: bool) -> None:
-    table = _checked(source, chosen)
+    format = format_of(source)
+    if format.write is None:
+        raise TableFileError(f"{source}: {format.why_not}")
     try:
-        from openpyxl import load_workbook
-    except ImportError:
-        raise MissingDependencyError("Excel files need openpyxl: pip install 'mislabel[tables]'.") from None
-    book = load_workbook(source)
-    sheet = book[chosen.sheet] if chosen.sheet is not None else book.worksheets[0]
-    at = list(table.frame.columns).index(chosen.label) + 1
-    if trail:
-        for offset, name in enumerate(TRAIL_COLUMNS, 1):
-            sheet.cell(row=1, column=len(table.header) + offset, value=name)
-    for decision in chosen.decisions:
-        cell = sheet.cell(row=decision.position + 2, column=at)
-        if trail:
-            entries = (decision.action, str(table.cells.iloc[decision.position, at - 1]), safe_cell(decision.note))
-            for offset, entry in enumerate(entries, 1):
-                sheet.cell(row=cell.row, column=len(table.header) + offset, value=entry)
-        if decision.value is not None:
-            cell.value = decision.value
-    for position in sorted((d.position for d in chosen.decisions if d.action == "drop"), reverse=True):
-        sheet.delete_rows(position + 2)
-    with partial.open("wb") as out:
-        book.save(out)
+        wanted = format_of(target).kind
+    except TableFileError:
+        wanted = None
+    if wanted != format.kind or (source.suffix.lower() == ".gz") != (target.suffix.lower() == ".gz"):
+        kind = f"{format.kind} table{' packed as .gz' if source.suffix.lower() == '.gz' else ''}"
+        raise TableFileError(f"{source.name} is a {kind}; the cleaned file must be one too, not {target.name!r}.")
+    if format.kind != "Parquet":
+        check_column(read_table(source, chosen.options.sheet, numbers=chosen.options.numbers).frame, chosen.label)
+    else:
+        from mislabel.data.large_tables import LargeTable
+
+        check_column(LargeTable(source), chosen.label)
+    return format.write
 
 
-def _write_xyz(source: Path, chosen: Decisions, partial: Path, trail: bool) -> None:
+def _write_xyz(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
     from mislabel.data.molecules import replace_xyz_labels
 
-    partial.write_text(replace_xyz_labels(source, chosen.label, *_values_and_drops(chosen)), encoding="utf-8")
+    out.write(replace_xyz_labels(source, chosen.label, chosen.values, chosen.dropped).encode())
 
 
-def _write_sdf(source: Path, chosen: Decisions, partial: Path, trail: bool) -> None:
+def _write_sdf(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
     from mislabel.data.molecules import replace_sdf_labels
 
-    partial.write_text(replace_sdf_labels(source, chosen.label, *_values_and_drops(chosen)), encoding="utf-8")
+    out.write(replace_sdf_labels(source, chosen.label, chosen.values, chosen.dropped).encode())
 
 
-def _values_and_drops(chosen: Decisions) -> tuple[dict[int, float], set[int]]:
-    values = {decision.position: decision.value for decision in chosen.decisions if decision.value is not None}
-    return values, {decision.position for decision in chosen.decisions if decision.action == "drop"}
-
-
-TABLE_WRITERS = {"text": _write_text, "Parquet": _write_parquet, "Excel": _write_excel}
-MOLECULE_WRITERS = {".xyz": _write_xyz, ".extxyz": _write_xyz, ".sdf": _write_sdf}
+MOLECULE_WRITERS: dict[str, Writer] = {".xyz": _write_xyz, ".extxyz": _write_xyz, ".sdf": _write_sdf}

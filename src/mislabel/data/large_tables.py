@@ -12,15 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel.data.columns import LeftOut, choose_features
-from mislabel.data.table_files import (
-    TextColumn,
-    fingerprint_of,
-    similar_file,
-    unique_names,
-    why_unreadable,
-)
+from mislabel.data.formats.contract import check_width, fingerprint_of, unique_names
+from mislabel.data.formats.parquet import ColumnReader, in_words, is_text, open_parquet, stored_columns, written_cells
+from mislabel.data.table_files import similar_file
 from mislabel.data.tables import FeatureEncoder, LabelledTable, check_column, nothing_left, numeric_label
-from mislabel.errors import MissingDependencyError, TableFileError
+from mislabel.errors import TableFileError
 from mislabel.linalg.mapped import let_go, new_mapped
 from mislabel.spreading import evenly_spread
 
@@ -50,24 +46,22 @@ class LargeTable:
             )
         if not self.path.exists():
             raise TableFileError(f"{self.path}: no such file.{similar_file(self.path)}")
-        try:
-            from pyarrow import parquet
-        except ImportError:
-            raise MissingDependencyError("Parquet needs pyarrow: pip install 'mislabel[tables]'.") from None
-        try:
-            self._file = parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=READ_BYTES)
-        except Exception as error:
-            raise TableFileError(f"{self.path} cannot be read as Parquet: {why_unreadable(error)}") from None
-        described = self._file.schema_arrow.pandas_metadata or {}
-        index = {name for name in described.get("index_columns", ()) if isinstance(name, str)}
-        self._stored = [name for name in self._file.schema_arrow.names if name not in index]
+        if not self.path.is_file():
+            raise TableFileError(f"{self.path} is a folder, not a table.")
+        self._file = open_parquet(self.path, pre_buffer=False, buffer_size=READ_BYTES)
+        with in_words(self.path):
+            self._stored = stored_columns(self._file)
+            self._rows = self._file.metadata.num_rows
+        check_width(self.path, len(self._stored))
+        if len(set(self._stored)) < len(self._stored):
+            raise TableFileError(f"{self.path}: two of its columns have the same name; rename one of them.")
         self.columns, self.notes = unique_names(self._stored)
-        self._rows = self._file.metadata.num_rows
         if not self.columns:
             raise TableFileError(f"{self.path} has no columns.")
-        if not self._rows:
+        if self._rows < 1:
             raise TableFileError(f"{self.path} has a header but no rows.")
-        self._texts = self._text_columns()
+        self._as_written: set[str] = set()
+        self._readers = self._column_readers()
 
     def __len__(self) -> int:
         return int(self._rows)
@@ -82,10 +76,14 @@ class LargeTable:
         """SHA-256 of the file's bytes."""
         return fingerprint_of(self.path)
 
-    def cells(self, name: str) -> pd.Series:
-        """One whole column as it stands in the file."""
+    def written(self, name: str) -> list[str]:
+        """The text of every cell of a column, exactly as it stands in the file."""
         stored = self.stored_name(name)
-        return pd.concat([batch[stored] for _, batch in self._batches([stored])], ignore_index=True)
+        return [text for _, batch in self._batches([stored]) for text in written_cells(batch.column(0))]
+
+    def keep_as_written(self, name: str) -> None:
+        """From now on, give a column as the text that stands in the file."""
+        self._as_written.add(name)
 
     def stored_name(self, name: str) -> str:
         """What a column is called in the file."""
@@ -104,9 +102,9 @@ class LargeTable:
         stored = [self.stored_name(name) for name in columns]
         found = []
         for start, batch in self._batches(stored, wanted):
-            inside = wanted[(wanted >= start) & (wanted < start + len(batch))] - start
+            inside = wanted[(wanted >= start) & (wanted < start + batch.num_rows)] - start
             if inside.size:
-                found.append(self._typed(batch.iloc[inside], columns).reset_index(drop=True))
+                found.append(self._typed(batch.take(inside), columns))
         return pd.concat(found, ignore_index=True).iloc[np.searchsorted(wanted, positions)]
 
     def release(self) -> None:
@@ -126,24 +124,42 @@ class LargeTable:
             end = start + self._file.metadata.row_group(group).num_rows
             if wanted is None or np.any((wanted >= start) & (wanted < end)):
                 at = start
-                for batch in self._file.iter_batches(size, row_groups=[group], columns=list(stored), use_threads=False):
-                    yield at, batch.to_pandas(ignore_metadata=True)
+                with in_words(self.path):
+                    batches = self._file.iter_batches(size, row_groups=[group], columns=list(stored), use_threads=False)
+                while True:
+                    with in_words(self.path):
+                        batch = next(batches, None)
+                    if batch is None:
+                        break
+                    # A nested column of the same beginning may come along.
+                    yield at, batch.select(list(stored))
                     at += batch.num_rows
+                if at != end:
+                    raise TableFileError(f"{self.path} announces {end - start} rows in a group and holds {at - start}.")
             start = end
 
-    def _text_columns(self) -> dict[str, TextColumn]:
-        first = next(self._batches(self._stored))[1].iloc[:FIRST_ROWS]
-        found = {
-            name: TextColumn.recognised(first[stored]) for name, stored in zip(self.columns, self._stored, strict=True)
-        }
-        return {name: text for name, text in found.items() if text is not None}
+    def _column_readers(self) -> dict[str, ColumnReader]:
+        texts = [name for name in self._stored if is_text(self._file.schema_arrow.field(name).type)]
+        first = next(self._batches(texts))[1].slice(0, FIRST_ROWS) if texts else None
+        found = {}
+        for name, stored in zip(self.columns, self._stored, strict=True):
+            if first is not None and stored in texts:
+                found[name] = ColumnReader.of(first.column(texts.index(stored)))
+                self.notes += [f"column {name!r}: {note}" for note in found[name].notes]
+            else:
+                found[name] = ColumnReader(self._file.schema_arrow.field(stored).type, None)
+        return found
 
-    def _typed(self, batch: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-        frame = batch.set_axis(list(columns), axis=1)
-        for name in columns:
-            if name in self._texts:
-                frame[name] = self._texts[name].read(frame[name])
-        return frame
+    def _typed(self, batch: Any, columns: Sequence[str]) -> pd.DataFrame:
+        typed = {}
+        with in_words(self.path):
+            for k, name in enumerate(columns):
+                array = batch.column(k)
+                if name in self._as_written:
+                    typed[name] = pd.Series(written_cells(array), dtype=object)
+                else:
+                    typed[name] = self._readers[name].read(array)[0]
+        return pd.DataFrame(typed)
 
 
 def read_large_table(

@@ -1,90 +1,153 @@
-"""Numbers written by people: decimal points and commas, thousands separators, marks for missing values."""
+"""Numbers written by people: decimal points and commas, thousands marks, cells that stand for no value.
+
+"12.345" and "12,345" can each be read in two ways. Every column of numbers is read in one notation, told by its own cells where
+they leave no doubt, else by the other columns of numbers in the file; where nothing tells, the choice is stated in a note.
+Columns of text are never asked.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+
+from mislabel.errors import InvalidParameterError
+from mislabel.spreading import evenly_spread
 
 #: Cells that stand for "no value", in lower case.
 MISSING = frozenset(
     {"", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-", "--", "—", "?", ".", "#div/0!", "#value!"}
 )
-_SPACES = " \u00a0\u202f\u2009'\u2019"
-_EXPONENT = r"(?:[eE][+-]?\d+)?"
-_SIGN = r"[+\-\u2212]?"
-_PLAIN = re.compile(rf"{_SIGN}\d+{_EXPONENT}")
-#: Shapes that tell which of the two characters is the decimal mark.
-_SURELY = {
-    ".": re.compile(
-        rf"{_SIGN}(?:\d*\.\d{{1,2}}|\d*\.\d{{4,}}|\d{{4,}}\.\d*|0\d*\.\d+|\.\d+|\d+\.\d*[eE][+-]?\d+|\d+\.|\d{{1,3}}(?:,\d{{3}})+\.\d*)"
-        rf"{_EXPONENT}|{_SIGN}\d{{1,3}}(?:,\d{{3}}){{2,}}"
-    ),
-    ",": re.compile(
-        rf"{_SIGN}(?:\d*,\d{{1,2}}|\d*,\d{{4,}}|\d{{4,}},\d*|0\d*,\d+|,\d+|\d+,\d*[eE][+-]?\d+|\d{{1,3}}(?:\.\d{{3}})+,\d*)"
-        rf"{_EXPONENT}|{_SIGN}\d{{1,3}}(?:\.\d{{3}}){{2,}}"
-    ),
-}
-_MAY_BE = {".": re.compile(rf"{_SIGN}\d{{1,3}}\.\d{{3}}"), ",": re.compile(rf"{_SIGN}\d{{1,3}},\d{{3}}")}
+#: A column counts as numeric when at least this fraction of its filled cells are numbers.
+NUMERIC_FRACTION = 0.9
+MARKS = (".", ",")
 _OTHER = {".": ",", ",": "."}
+_SPACES = " \u00a0\u202f\u2009'\u2019"
+_SIGNS = {ord("\u2212"): "-"}
+#: Share of a column's cells that must leave no doubt, and share of rows that must be filled, for it to tell about others.
+_SURE_FRACTION = 0.1
+_VOTING_FRACTION = 0.5
+#: Whole numbers in a column by whose size its doubtful cells are read.
+_LEAST_WHOLE = 5
+#: Cells looked at, evenly through a column, before all others.
+_LOOKED_AT = 2000
+#: Longest cell that is taken for a number.
+_LONGEST = 400
+_WRITTEN_DIGITS = 15
+#: Columns named in one note.
+_MOST_NAMED = 3
+
+
+def _pattern(decimal: str, groups: str) -> re.Pattern[str]:
+    """Numbers with this decimal mark; groups of three digits are set apart by one and the same mark, if at all."""
+    mark = re.escape(decimal)
+    grouped = (
+        rf"[1-9][0-9]{{0,2}}(?:(?P<mark>[{re.escape(groups)}])[0-9]{{3}}(?:(?P=mark)[0-9]{{3}})*)(?:{mark}[0-9]*)?"
+    )
+    plain = rf"(?:[0-9]+(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+    return re.compile(rf"[+-]?(?:{grouped if groups else plain}|{plain})")
+
+
+_READ = {mark: _pattern(mark, _OTHER[mark] + _SPACES) for mark in MARKS}
+_DOUBTFUL = re.compile(r"[+-]?[1-9][0-9]{0,2}([.,])[0-9]{3}")
 
 
 @dataclass(frozen=True)
-class NumberStyle:
-    """The decimal mark of a file."""
+class Notation:
+    """How the numbers of one column are written.
+
+    decimal : the decimal mark. groups : marks that may stand between groups of three digits.
+    thousands : the mark that does, in the larger numbers of this column; empty where there is none.
+    decimals : digits after the decimal mark where all cells have the same number of them; most : the largest number of them.
+    """
 
     decimal: str = "."
-
-    def parse(self, cells: Iterable[str]) -> NDArray[np.float64]:
-        """Numbers, NaN where a cell is empty or not a number."""
-        return np.array([self.number(cell) for cell in cells], dtype=float)
+    thousands: str = ""
+    decimals: int | None = None
+    most: int | None = None
+    groups: str | None = None
 
     def number(self, cell: str) -> float:
         """One cell as a number; NaN where it is not one."""
-        try:
-            if self.decimal == "." and "_" not in cell:
-                return float(cell)
-        except ValueError:
-            pass
-        text = cell.strip().translate(_SIGNS)
-        grouped = self._grouped(text)
-        if not grouped:
-            return float("nan")
-        return float(grouped)
+        text = self.plain(cell)
+        return float(text) if text else math.nan
 
-    def _grouped(self, text: str) -> str:
-        """The cell in Python's notation, or nothing where it is not a number."""
-        pattern = _GROUPED[self.decimal]
+    def plain(self, cell: str) -> str:
+        """The cell in Python's notation; nothing where it is not a number."""
+        if len(cell) > _LONGEST:
+            return ""
+        text = cell.strip().translate(_SIGNS)
+        groups = _OTHER[self.decimal] + _SPACES if self.groups is None else self.groups
+        pattern = _READ[self.decimal] if self.groups is None else _pattern(self.decimal, groups)
         if not pattern.fullmatch(text):
             return ""
-        for mark in (_OTHER[self.decimal], *_SPACES):
+        for mark in groups:
             text = text.replace(mark, "")
         return text.replace(self.decimal, ".")
 
+    def parse(self, cells: Sequence[str]) -> NDArray[np.float64]:
+        """Numbers, NaN where a cell is empty or not a number."""
+        if self.decimal == ".":
+            numbers = _plain_numbers(cells)
+            doubtful = np.flatnonzero(np.isnan(numbers))
+        else:
+            numbers, doubtful = np.full(len(cells), np.nan), np.arange(len(cells))
+        for k in doubtful:
+            numbers[k] = self.number(cells[k])
+        numbers[np.isinf(numbers)] = np.nan
+        return numbers
+
     def write(self, value: float) -> str:
-        """The shortest text that reads back as the value."""
-        if not np.isfinite(value):
+        """The value as this column writes numbers: its decimal and thousands marks, its digits, and no noise of rounding."""
+        if not math.isfinite(value):
             return ""
-        text = repr(float(value))
-        if text.endswith(".0"):
-            text = text[:-2]
-        return text.replace(".", self.decimal)
+        text = shortest(value)
+        if "e" in text:
+            return text.replace(".", self.decimal)
+        sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
+        whole, _, fraction = text.partition(".")
+        if self.decimals is not None:
+            fraction = fraction.ljust(self.decimals, "0")
+        if self.thousands:
+            whole = f"{int(whole):,}".replace(",", self.thousands)
+        return sign + whole + (self.decimal + fraction if fraction else "")
+
+    def of_column(self, cells: Sequence[str]) -> Notation:
+        """The same with the digits and the thousands mark that these cells show."""
+        decimals: set[int] = set()
+        grouped, ungrouped = dict.fromkeys(_OTHER[self.decimal] + _SPACES, 0), 0
+        for cell in cells:
+            if not (text := self.plain(cell)) or "e" in text.lower():
+                continue
+            decimals.add(len(text.partition(".")[2]))
+            digits = text.lstrip("+-").partition(".")[0]
+            if len(digits) > 3:
+                mark = next((mark for mark in grouped if mark in cell.strip()), None)
+                if mark is None:
+                    ungrouped += 1
+                else:
+                    grouped[mark] += 1
+        mark, times = max(grouped.items(), key=lambda item: item[1])
+        return replace(
+            self,
+            thousands=mark if times > ungrouped else "",
+            decimals=max(decimals) if len(decimals) == 1 else None,
+            most=max(decimals, default=None),
+        )
 
 
-_SIGNS = {ord("\u2212"): "-"}
-
-
-def _grouped_pattern(decimal: str) -> re.Pattern[str]:
-    group = re.escape(_OTHER[decimal] + _SPACES)
-    mark = re.escape(decimal)
-    whole = rf"\d{{1,3}}(?:[{group}]\d{{3}})+|\d+"
-    return re.compile(rf"[+-]?(?:(?:{whole})(?:{mark}\d*)?|{mark}\d+){_EXPONENT}")
-
-
-_GROUPED = {decimal: _grouped_pattern(decimal) for decimal in (".", ",")}
+def shortest(value: float) -> str:
+    """The shortest text for a number, without the last digits that only rounding put there (3977.18, not 3977.1800000000003)."""
+    if isinstance(value, int):
+        return str(value)
+    short = float(f"{value:.{_WRITTEN_DIGITS}g}")
+    text = repr(short if abs(short - value) <= 2.0 * math.ulp(value) else float(value))
+    return text[:-2] if text.endswith(".0") else text
 
 
 def is_missing(cell: str) -> bool:
@@ -92,24 +155,224 @@ def is_missing(cell: str) -> bool:
     return cell.strip().lower() in MISSING
 
 
-def recognise_style(columns: Iterable[Sequence[str]], *, delimiter: str) -> NumberStyle:
-    """Which decimal mark a file uses, from cells of which some leave no doubt.
+def _plain_numbers(cells: Sequence[str]) -> NDArray[np.float64]:
+    """Cells in Python's notation as numbers, NaN for all others."""
+    try:
+        with np.errstate(over="ignore"):
+            numbers = np.array(pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce"), dtype=float)
+    except (ValueError, TypeError, OverflowError):  # numbers with hundreds of digits, odd characters
+        return np.full(len(cells), np.nan)
+    return numbers
 
-    "1,234" alone may be 1234 or 1.234: other cells of the file decide, then whether the file separates its cells by
-    semicolons, as spreadsheets of countries with a decimal comma do.
+
+@dataclass(frozen=True)
+class ColumnCells:
+    """What the cells of one column say about how it writes numbers.
+
+    filled : cells that hold something. readable : how many are numbers with each decimal mark.
+    sure : how many are numbers with this mark only. doubtful : positions of cells that are two numbers, by the mark in them.
+    whole : whole numbers without any mark.
     """
-    sure = {".": 0, ",": 0}
-    perhaps = {".": 0, ",": 0}
-    for column in columns:
-        for cell in column:
+
+    filled: int
+    readable: dict[str, int]
+    sure: dict[str, int]
+    doubtful: dict[str, list[int]]
+    whole: list[float]
+
+    @classmethod
+    def of(cls, cells: Sequence[str]) -> ColumnCells:
+        """Look at all cells of a column; at some of them where all are numbers in Python's notation and these leave no doubt."""
+        if len(cells) > 2 * _LOOKED_AT:
+            some = cls.of([cells[k] for k in evenly_spread(len(cells), _LOOKED_AT)])
+            if some.sure["."] and not some.sure[","]:
+                filled = [cell for cell in cells if not is_missing(cell)]
+                if np.isfinite(_plain_numbers(filled)).all():
+                    share = some.sure["."] / max(some.filled, 1)
+                    count = len(filled)
+                    return cls(count, {".": count, ",": 0}, {".": int(share * count), ",": 0}, some.doubtful, [])
+        readable, sure = dict.fromkeys(MARKS, 0), dict.fromkeys(MARKS, 0)
+        doubtful: dict[str, list[int]] = {mark: [] for mark in MARKS}
+        whole: list[float] = []
+        filled = 0
+        for k, cell in enumerate(cells):
             text = cell.strip()
-            if not text or _PLAIN.fullmatch(text) or len(text) > 40:
+            if text.lower() in MISSING:
                 continue
-            for mark in (".", ","):
-                sure[mark] += bool(_SURELY[mark].fullmatch(text))
-                perhaps[mark] += bool(_MAY_BE[mark].fullmatch(text))
-    if sure[","] != sure["."]:
-        return NumberStyle("," if sure[","] > sure["."] else ".")
-    if perhaps[","] and not perhaps["."] and delimiter == ";":
-        return NumberStyle(",")
-    return NumberStyle(".")
+            filled += 1
+            if len(text) > _LONGEST:
+                continue
+            text = text.translate(_SIGNS)
+            if found := _DOUBTFUL.fullmatch(text):
+                doubtful[found[1]].append(k)
+                readable["."] += 1
+                readable[","] += 1
+                continue
+            ways = [mark for mark in MARKS if _READ[mark].fullmatch(text)]
+            for mark in ways:
+                readable[mark] += 1
+            if len(ways) == 1:
+                sure[ways[0]] += 1
+            elif ways and len(whole) < _LEAST_WHOLE * 200:
+                whole.append(Notation().number(text))
+        return cls(filled, readable, sure, doubtful, whole)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether this is a column of numbers."""
+        return self.filled > 0 and max(self.readable.values()) >= NUMERIC_FRACTION * self.filled
+
+    @property
+    def own_mark(self) -> str | None:
+        """The decimal mark that the column's own cells leave no doubt about."""
+        for mark in sorted(MARKS, key=lambda mark: -self.sure[mark]):
+            # A few cells are typing errors rather than a reason to read all others a thousandfold.
+            enough = self.sure[mark] >= _SURE_FRACTION * len(self.doubtful[_OTHER[mark]])
+            if self.sure[mark] and self.sure[mark] > self.sure[_OTHER[mark]] and enough:
+                return mark
+        return None
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some cells can only be read with one decimal mark and others only with the other."""
+        return min(self.sure.values()) > 0
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether cells can be read in two ways and no other cell of the column says how."""
+        return self.own_mark is None and any(self.doubtful.values())
+
+    def votes(self, rows: int) -> bool:
+        """Whether the column tells how its file writes numbers."""
+        mark = self.own_mark
+        return (
+            self.is_numeric
+            and mark is not None
+            and self.sure[mark] >= _VOTING_FRACTION * self.filled
+            and self.filled >= _VOTING_FRACTION * rows
+        )
+
+
+@dataclass(frozen=True)
+class NumberOptions:
+    """What the user says about numbers in a file; None where that is left to be recognised.
+
+    decimal : "." or ",". thousands : the mark between groups of three digits, or "none".
+    """
+
+    decimal: str | None = None
+    thousands: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.decimal is not None and self.decimal not in MARKS:
+            raise InvalidParameterError(f"the decimal mark must be '.' or ',', got {self.decimal!r}.")
+        if self.thousands is None or self.thousands == "none":
+            return
+        if len(self.thousands) != 1 or self.thousands not in ".," + _SPACES or self.thousands == self.decimal:
+            raise InvalidParameterError(
+                "the thousands mark must be '.', ',', a space, an apostrophe or 'none', and not the decimal mark; got "
+                f"{self.thousands!r}."
+            )
+
+    @property
+    def mark(self) -> str | None:
+        """The decimal mark, also where only the thousands mark tells it."""
+        return self.decimal or _OTHER.get(self.thousands or "")
+
+    @property
+    def groups(self) -> str | None:
+        """Marks between groups of digits; None where all usual ones may be."""
+        if self.thousands is None:
+            return None
+        return "" if self.thousands == "none" else self.thousands
+
+
+def recognise_notations(
+    columns: Mapping[str, Sequence[str]], *, delimiter: str, options: NumberOptions | None = None
+) -> tuple[dict[str, Notation | None], list[str]]:
+    """How each column of a text table writes numbers (None: it holds text), and notes about cells that could be two numbers."""
+    options = options or NumberOptions()
+    looks = {name: ColumnCells.of(cells) for name, cells in columns.items()}
+    rows = max((len(cells) for cells in columns.values()), default=0)
+    votes = {look.own_mark for look in looks.values() if look.votes(rows)}
+    file_mark = next(iter(votes)) if len(votes) == 1 else None
+    found: dict[str, Notation | None] = {}
+    doubts: list[str] = []
+    for name, look in looks.items():
+        if not look.is_numeric:
+            found[name] = None
+            continue
+        mark, reason = _mark_of(look, columns[name], file_mark, delimiter, options)
+        groups = options.groups
+        if groups is None and look.is_mixed:
+            groups = _SPACES  # "1,234" beside "1.5" and "2,5" is nobody's thousands
+        found[name] = Notation(mark, groups=groups)
+        if look.readable[mark] < NUMERIC_FRACTION * look.filled and options.mark is None:
+            found[name] = None
+        elif reason is not None:
+            doubts.append(_doubt(name, look, columns[name], mark, reason))
+    return found, _few(doubts)
+
+
+def _mark_of(
+    look: ColumnCells, cells: Sequence[str], file_mark: str | None, delimiter: str, options: NumberOptions
+) -> tuple[str, str | None]:
+    """The decimal mark of a column, and the reason where it is a guess."""
+    if options.mark is not None:
+        return options.mark, None
+    if look.own_mark is not None:
+        return look.own_mark, None
+    if not look.in_doubt:
+        return file_mark or ".", None
+    doubtful = {mark for mark, where in look.doubtful.items() if where}
+    if file_mark is not None:
+        reason = None if doubtful == {file_mark} else "as other columns use a decimal " + _called(file_mark)
+        return file_mark, reason
+    if len(doubtful) == 1:
+        mark = next(iter(doubtful))
+        if len(look.whole) >= _LEAST_WHOLE and any(look.whole):
+            decimal = mark if _nearer_as_decimal(look, cells, mark) else _OTHER[mark]
+            return decimal, "nearer to the size of the column's whole numbers"
+        if mark == ",":
+            return ("," if delimiter == ";" else "."), f"as files separated by {delimiter!r} usually mean it"
+    return ".", "as a decimal point is commoner"
+
+
+def _nearer_as_decimal(look: ColumnCells, cells: Sequence[str], mark: str) -> bool:
+    sizes = np.log10([abs(value) for value in look.whole if value])
+    values = np.log10([abs(Notation(mark).number(cells[k])) for k in look.doubtful[mark][:1000]])
+    typical = float(np.median(sizes))
+    return bool(np.median(np.abs(values - typical)) <= np.median(np.abs(values + 3.0 - typical)))
+
+
+def _called(mark: str) -> str:
+    return "comma" if mark == "," else "point"
+
+
+def _doubt(name: str, look: ColumnCells, cells: Sequence[str], mark: str, reason: str) -> str:
+    k = min(where[0] for where in look.doubtful.values() if where)
+    count = sum(map(len, look.doubtful.values()))
+    cell = cells[k].strip()
+    readings = {one: shortest(Notation(one).number(cell)) for one in MARKS}
+    return (
+        f"column {name!r}: {cell!r} (position {k}{f', and {count - 1} more such cells' if count > 1 else ''}) can be "
+        f"{readings[mark]} or {readings[_OTHER[mark]]}; read as {readings[mark]}, {reason}. Pass --decimal {_OTHER[mark]} if "
+        "it is the other"
+    )
+
+
+def _few(doubts: list[str]) -> list[str]:
+    if len(doubts) <= _MOST_NAMED:
+        return doubts
+    return [
+        *doubts[:_MOST_NAMED],
+        f"{len(doubts) - _MOST_NAMED} more columns hold numbers that can be read in two ways",
+    ]
+
+
+def notation_of_column(
+    cells: Iterable[str], *, options: NumberOptions | None = None
+) -> tuple[Notation | None, list[str]]:
+    """The same for one column of text that stands alone."""
+    found, notes = recognise_notations({"": list(cells)}, delimiter=",", options=options)
+    return found[""], notes

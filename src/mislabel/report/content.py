@@ -11,8 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel import __version__
+from mislabel.data.formats.contract import Dialect
 from mislabel.data.large_tables import LargeTable
-from mislabel.data.table_files import Dialect, TableFile
+from mislabel.data.table_files import TableFile
 from mislabel.decisions import coverage
 from mislabel.decisions.patterns import confidence_words
 from mislabel.estimators.one_call import Audit
@@ -48,6 +49,10 @@ class Source:
     def notes(self) -> list[str]:
         """What had to be decided while reading."""
         return self.table.notes if self.table is not None else []
+
+    def describe(self) -> str | None:
+        """How a text table is written, in words; None for anything else."""
+        return self.table.describe() if isinstance(self.table, TableFile) else None
 
     @property
     def dialect(self) -> Dialect | None:
@@ -104,7 +109,7 @@ def _file(audit: Audit, source: Source) -> dict[str, Any]:
     if (dialect := source.dialect) is not None:
         found["dialect"] = {
             "delimiter": dialect.delimiter,
-            "decimal": dialect.numbers.decimal,
+            "decimal": source.table.notation(audit.label).decimal,
             "lineEnd": dialect.line_end,
             "mark": dialect.encoding == "utf-8-sig",
         }

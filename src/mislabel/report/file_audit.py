@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +14,14 @@ import numpy as np
 import pandas as pd
 
 from mislabel import __version__, kernels
-from mislabel.data.corrections import safe_cell
+from mislabel.atomic_files import atomic_folder
+from mislabel.data.corrections import safe_cell, why_not_written
+from mislabel.data.formats.contract import check_id
 from mislabel.data.large_tables import LargeTable
 from mislabel.data.molecules import READERS as MOLECULE_READERS
 from mislabel.data.molecules import MoleculeSet, bond_graphs, read_molecules
 from mislabel.data.number_text import is_missing
-from mislabel.data.table_files import TableFile, fingerprint_of, read_table, similar_file
+from mislabel.data.table_files import NumberOptions, TableFile, bare_name, fingerprint_of, read_table, similar_file
 from mislabel.data.tables import HasColumns, check_column
 from mislabel.errors import InvalidLabelsError, InvalidParameterError, TableFileError, describe_rows, unknown_name
 from mislabel.estimators.one_call import Audit, audit_large_table, audit_molecules, audit_table_of
@@ -40,6 +40,8 @@ EXTENSIVE_FROM = 0.5
 ORGANIC = frozenset({1, 6, 7, 8, 9, 16, 17})
 #: Molecules with more atoms are compared without regard to their electrons: levels take a time that grows with the cube.
 ELECTRONS_UP_TO = 500
+#: What an audit writes.
+RESULTS = ("audit.csv", "report.html", "summary.json")
 _SMILES_NAME = re.compile(r"(?i)smiles")
 _WORST_IN_SUMMARY = 100
 _ROWS_WRITTEN = 100_000
@@ -72,15 +74,20 @@ def audit_file(
     fdr: float = 0.05,
     kernel: str = "auto",
     sheet: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
     client: Any = None,
     memory: str | float | None = None,
     **options: Any,
 ) -> FileAudit:
     """Audit one column of a table, or one property of a file of molecules, and write the results into ``out``.
 
-    With a dask ``client`` tables are fitted on its workers. With a ``memory`` budget a Parquet file is read piece by piece.
+    ``decimal`` and ``thousands`` are the marks in numbers, where the file leaves them in doubt. With a dask ``client`` tables
+    are fitted on its workers. With a ``memory`` budget a Parquet file is read piece by piece.
     """
     path, out = Path(path), Path(out)
+    numbers = NumberOptions(decimal, thousands)
+    check_id(label, id)
     if kernel not in KERNELS:
         raise unknown_name("kernel", kernel, KERNELS)
     if not 0.0 < fdr < 1.0:
@@ -98,11 +105,33 @@ def audit_file(
         _only_tables(client)
         audit, source, notes = _audit_molecule_file(path, label, fdr, kernel, options)
     else:
-        table = read_table(path, sheet)
+        table = read_table(path, sheet, numbers=numbers)
         audit, notes = _audit_table_file(table, label, columns, fdr, kernel, {**options, "client": client})
         source = Source(path.name, table.fingerprint, table, sheet)
+    if (reason := why_not_written(path)) is not None:
+        notes.append(reason)
     _write(audit, source, out, notes)
     return FileAudit(audit, source, out, notes)
+
+
+def default_folder(path: str | Path) -> Path:
+    """Where the results of a file go: a folder with the file's name, beside no other file's results."""
+    path = Path(path)
+    folder = Path(f"{bare_name(path)}-audit")
+    audited = _file_audited_in(folder)
+    if audited not in (None, path.name):
+        raise InvalidParameterError(
+            f"the folder {folder} holds the results of {audited!r}: choose another for those of {path.name!r} with --out."
+        )
+    return folder
+
+
+def _file_audited_in(folder: Path) -> str | None:
+    try:
+        found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        return str(found["file"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def _only_tables(client: Any) -> None:
@@ -117,7 +146,7 @@ def _check_folder(path: Path, out: Path) -> None:
         raise TableFileError(f"{path}: no such file.{similar_file(path)}")
     if out.exists() and not out.is_dir():
         raise InvalidParameterError(f"{out} is a file; name a folder for the results.")
-    for name in ("audit.csv", "report.html", "summary.json"):
+    for name in RESULTS:
         if (out / name).exists() and os.path.samefile(path, out / name):
             raise InvalidParameterError(f"the results would overwrite {path}: choose another folder with --out.")
     parent = out
@@ -175,8 +204,10 @@ def _audit_table_file(
 ) -> tuple[Audit, list[str]]:
     frame = table.frame
     _check_columns(frame, label, columns)
-    cells = table.cells.iloc[:, list(frame.columns).index(label)]
-    _check_label_cells(label, frame[label], cells, frame[columns["id"]] if columns["id"] is not None else None)
+    if columns["id"] is not None:
+        # Ids are names, exactly as they are written, whatever else they could be read as.
+        frame = frame.assign(**{columns["id"]: pd.Series(table.written(columns["id"]), dtype=object)})
+    _check_label_cells(label, frame[label], table.written(label), frame[columns["id"]] if columns["id"] else None)
     errors = columns.pop("label_error")
     smiles = _smiles_column(frame, label, columns, kernel)
     if smiles is None:
@@ -199,8 +230,10 @@ def _audit_large_file(
         raise InvalidParameterError(f"a memory budget goes with tables of features, not with --kernel {kernel}.")
     budget = memory_budget(options["memory"]) or 0.0
     _check_columns(table, label, columns)
+    if columns["id"] is not None:
+        table.keep_as_written(columns["id"])
     ids = table[columns["id"]] if columns["id"] is not None else None
-    _check_label_cells(label, table[label], table.cells(label), ids)
+    _check_label_cells(label, table[label], table.written(label), ids)
     errors = columns.pop("label_error")
     audit = audit_large_table(table, label, fdr, y_err=errors, **columns, **options)
     return audit, [
@@ -235,39 +268,28 @@ def _smiles_column(frame: pd.DataFrame, label: str, columns: dict[str, Any], ker
     return named[0] if named else None
 
 
-def _check_label_cells(label: str, column: pd.Series, cells: pd.Series, ids: pd.Series | None) -> None:
+def _check_label_cells(label: str, column: pd.Series, cells: Sequence[str], ids: pd.Series | None) -> None:
     """Complain about label cells that are neither numbers nor empty, naming the rows."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        raise InvalidLabelsError(f"the label column {label!r} holds dates; labels must be numbers.")
     gone = np.flatnonzero(pd.to_numeric(column, errors="coerce").isna().to_numpy())
-    suspicious = cells.iloc[gone]
-    text = suspicious.astype(object).where(suspicious.notna(), "").astype(str).reset_index(drop=True)
-    unreadable = ~text.map(is_missing).to_numpy(dtype=bool)
-    bad, text = gone[unreadable], text[unreadable]
-    if bad.size:
+    bad = [k for k in gone.tolist() if not is_missing(cells[k])]
+    if bad:
         rows = ids.to_numpy()[bad] if ids is not None else bad
-        where = describe_rows(rows)
         counted = "" if ids is not None else ", counted from 0 after the header"
         raise InvalidLabelsError(
-            f"the label column {label!r} holds {bad.size} cell{'s' if bad.size > 1 else ''} that cannot be read as a "
-            f"number ({where}{counted}; the first is {text.iloc[0][:40]!r}): correct or empty them, or choose "
+            f"the label column {label!r} holds {len(bad)} cell{'s' if len(bad) > 1 else ''} that cannot be read as a "
+            f"number ({describe_rows(rows)}{counted}; the first is {cells[bad[0]][:40]!r}): correct or empty them, or choose "
             "another label."
         )
 
 
 def _write(audit: Audit, source: Source, out: Path, notes: list[str]) -> None:
-    existed = out.exists()
-    out.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".writing-", dir=out))
-    try:
+    with atomic_folder(out, RESULTS) as work:
         _write_csv(audit.table, work / "audit.csv")
         write_report(audit, source, work / "report.html")
         text = json.dumps(summary(audit, source, notes), indent=1, ensure_ascii=False, allow_nan=False)
         (work / "summary.json").write_text(text + "\n", encoding="utf-8", errors="replace")
-        for name in ("audit.csv", "report.html", "summary.json"):
-            os.replace(work / name, out / name)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        if not existed and not any(out.iterdir()):
-            out.rmdir()
 
 
 def _write_csv(table: pd.DataFrame, path: Path) -> None:
@@ -288,7 +310,7 @@ def summary(audit: Audit, source: Source, notes: Sequence[str] = ()) -> dict[str
         "mislabel": __version__,
         "file": source.name,
         "sha256": source.fingerprint,
-        "read_as": source.dialect.describe() if source.dialect is not None else None,
+        "read_as": source.describe(),
         "label": audit.label,
         "id": audit.id,
         "rows": len(audit.table),

@@ -1,0 +1,425 @@
+"""Cleaned workbooks: the original, part for part and byte for byte, but for the cells that were decided about.
+
+An .xlsx file is an archive of XML parts. Labels are replaced inside the XML of their sheet, at the bytes where they stand;
+charts, styles, other sheets and everything else are copied unread. Rows can be dropped only where nothing refers to rows by
+their number.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import zipfile
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+from xml.etree import ElementTree
+from xml.parsers import expat
+from xml.sax.saxutils import escape
+
+from mislabel.data.formats.contract import TRAIL_COLUMNS, Decision, Decisions, check_row_count, safe_cell
+from mislabel.data.formats.excel import SheetLabels, sheet_labels
+from mislabel.data.number_text import Notation, notation_of_column, shortest
+from mislabel.errors import TableFileError
+
+_MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_REFERENCE = re.compile(r"(\$?[A-Z]{1,3}\$?)([0-9]+)")
+#: Elements of a sheet whose attributes name ranges of cells.
+_RANGED = {
+    "dimension",
+    "autoFilter",
+    "selection",
+    "conditionalFormatting",
+    "dataValidation",
+    "ignoredError",
+    "mergeCell",
+    "pane",
+    "table",
+    "sortState",
+    "sortCondition",
+}
+_RANGES = ("ref", "sqref", "activeCell", "topLeftCell")
+#: Kinds of parts that a sheet may refer to without rows mattering.
+_HARMLESS = ("/printerSettings", "/table", "/customProperty", "/hyperlink")
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+
+
+def write_workbook(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
+    """Copy a workbook with decisions carried out in one of its sheets."""
+    labels = sheet_labels(source, chosen.options.sheet, chosen.label)
+    check_row_count(source, len(labels.values), chosen)
+    try:
+        with zipfile.ZipFile(source) as book:
+            parts = _Parts.of(book, labels.sheet, source)
+            changed = _changed_parts(book, parts, labels, chosen, trail, source)
+            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as copy:
+                for info in book.infolist():
+                    data = changed.get(info.filename)
+                    copy.writestr(info, book.read(info) if data is None else data, compress_type=info.compress_type)
+    except (zipfile.BadZipFile, ElementTree.ParseError, expat.ExpatError, KeyError, UnicodeDecodeError) as error:
+        raise TableFileError(f"{source} cannot be copied as a workbook: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Names of the parts of a workbook that matter here."""
+
+    workbook: str
+    sheet: str
+    sheets: list[str]
+    relations: dict[str, str]  # target -> kind, of the sheet
+
+    @classmethod
+    def of(cls, book: zipfile.ZipFile, title: str, source: Path) -> _Parts:
+        names = set(book.namelist())
+        root = _relations(book, "_rels/.rels", "")
+        workbook = next((target for target, kind, _ in root if kind.endswith("/officeDocument")), "xl/workbook.xml")
+        links = {key: target for target, _, key in _relations(book, _rels_of(workbook), workbook)}
+        tree = ElementTree.fromstring(book.read(workbook))
+        targets = {
+            sheet.get("name"): links.get(sheet.get(_RELATION, ""), "")
+            for sheet in tree.iter()
+            if sheet.tag.endswith("}sheet")
+        }
+        sheet = targets.get(title, "")
+        if sheet not in names:
+            raise TableFileError(f"{source}: the part of sheet {title!r} was not found; save the workbook anew.")
+        relations = {}
+        if _rels_of(sheet) in names:
+            relations = {target: kind for target, kind, _ in _relations(book, _rels_of(sheet), sheet)}
+        return cls(workbook, sheet, [target for target in targets.values() if target in names], relations)
+
+
+def _rels_of(part: str) -> str:
+    folder, name = posixpath.split(part)
+    return posixpath.join(folder, "_rels", f"{name}.rels")
+
+
+def _relations(book: zipfile.ZipFile, part: str, base: str) -> list[tuple[str, str, str]]:
+    """Targets, kinds and keys of what a part refers to."""
+    found = []
+    for item in ElementTree.fromstring(book.read(part)):
+        target = item.get("Target", "")
+        if item.get("TargetMode") != "External":
+            target = (
+                target[1:]
+                if target.startswith("/")
+                else posixpath.normpath(posixpath.join(posixpath.dirname(base), target))
+            )
+        found.append((target, item.get("Type", ""), item.get("Id", "")))
+    return found
+
+
+@dataclass
+class _Element:
+    """Where an element stands in the bytes of a part; ``tag_end`` is the end of its opening tag."""
+
+    name: str
+    attributes: dict[str, str]
+    start: int
+    tag_end: int
+    end: int = 0
+    children: list[_Element] = field(default_factory=list)
+    formula: dict[str, str] | None = None
+
+    @property
+    def is_closed_tag(self) -> bool:
+        return self.tag_end == self.end
+
+
+@dataclass
+class _Sheet:
+    """Rows with their cells, and the other elements that name ranges of cells."""
+
+    rows: list[_Element]
+    ranged: list[_Element]
+    formulas: int
+    rules_with_references: bool
+
+
+def _tag_end(data: bytes, start: int) -> int:
+    at, quote = start, b""
+    while True:
+        character = data[at : at + 1]
+        if not character:
+            raise expat.ExpatError("the part ends inside a tag")
+        if quote:
+            quote = b"" if character == quote else quote
+        elif character in (b'"', b"'"):
+            quote = character
+        elif character == b">":
+            return at + 1
+        at += 1
+
+
+def _scan(data: bytes) -> _Sheet:
+    """Find rows, cells and ranges in the XML of a sheet or a table."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"UTF-16" in data[:200]:
+        raise TableFileError("a part of the workbook is not UTF-8; save it anew with a spreadsheet program.")
+    parser = expat.ParserCreate(namespace_separator="}")
+    found = _Sheet([], [], 0, False)
+    open_elements: list[_Element] = []
+    rules: list[str] = []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        name = tag.rpartition("}")[2]
+        at = parser.CurrentByteIndex
+        element = _Element(name, attributes, at, _tag_end(data, at))
+        if name == "row":
+            found.rows.append(element)
+        elif name == "c" and open_elements and open_elements[-1].name == "row":
+            open_elements[-1].children.append(element)
+        elif name == "f" and open_elements and open_elements[-1].name == "c":
+            open_elements[-1].formula = attributes
+            found.formulas += 1
+        elif name in _RANGED:
+            found.ranged.append(element)
+        open_elements.append(element)
+
+    def end(tag: str) -> None:
+        element = open_elements.pop()
+        at = parser.CurrentByteIndex
+        element.end = data.index(b">", at) + 1 if data[at : at + 2] == b"</" else element.tag_end
+
+    def text(content: str) -> None:
+        if open_elements and open_elements[-1].name in ("formula", "formula1", "formula2"):
+            rules.append(content)
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, text
+    parser.Parse(data, True)
+    found.rules_with_references = bool(_REFERENCE.search("".join(rules)))
+    return found
+
+
+class _Splices:
+    """Replacements in the bytes of one part, carried out together."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._changes = data, []  # type: bytes, list[tuple[int, int, bytes]]
+
+    def replace(self, start: int, end: int, new: str) -> None:
+        """Put other text in place of some bytes."""
+        self._changes.append((start, end, new.encode()))
+
+    def attribute(self, element: _Element, name: str, new: str) -> None:
+        """Give an attribute of an element another value."""
+        tag = self._data[element.start : element.tag_end]
+        found = re.search(rb"(\s" + name.encode() + rb"\s*=\s*)(\"[^\"]*\"|'[^']*')", tag)
+        if found is None:
+            raise KeyError(name)
+        start = element.start + found.start(2)
+        self.replace(start, element.start + found.end(2), f'"{new}"')
+
+    def done(self) -> bytes:
+        """The bytes with everything replaced."""
+        parts, at = [], 0
+        for start, end, new in sorted(self._changes, key=lambda change: change[:2]):
+            assert start >= at, "two changes of the same bytes"
+            parts += [self._data[at:start], new]
+            at = end
+        return b"".join([*parts, self._data[at:]])
+
+
+def _changed_parts(
+    book: zipfile.ZipFile, parts: _Parts, labels: SheetLabels, chosen: Decisions, trail: bool, source: Path
+) -> dict[str, bytes]:
+    data = book.read(parts.sheet)
+    sheet = _scan(data)
+    by_number = _rows_by_number(sheet, source)
+    splices = _Splices(data)
+    write = _cell_writer(labels, chosen)
+    column = _column_name(labels.column)
+    dropped = {labels.rows[position + 1] for position in chosen.dropped}
+    shifted = _new_numbers(dropped)
+    replaced = set()
+    for position, value in chosen.values.items():
+        row = by_number[labels.rows[position + 1]]
+        cell = write(value, isinstance(labels.values[position], str))
+        replaced.add(_set_label(splices, row, column, shifted, cell, source))
+    if trail:
+        _add_trail(splices, by_number, labels, chosen, shifted)
+    changed = {}
+    if dropped:
+        _refuse_references(book, parts, sheet, source)
+        _drop_rows(splices, sheet, dropped, replaced, shifted)
+        _shift_ranges(splices, sheet.ranged, shifted)
+        for target, kind in parts.relations.items():
+            if kind.endswith("/table"):
+                part = book.read(target)
+                table = _Splices(part)
+                _shift_ranges(table, _scan(part).ranged, shifted)
+                changed[target] = table.done()
+    changed[parts.sheet] = splices.done()
+    if sheet.formulas or any(_scan(book.read(name)).formulas for name in parts.sheets if name != parts.sheet):
+        # What formulas made of the old labels must not be believed by whoever opens the copy.
+        changed[parts.workbook] = _computed_anew(book.read(parts.workbook))
+    return changed
+
+
+def _rows_by_number(sheet: _Sheet, source: Path) -> dict[int, _Element]:
+    if any("r" not in row.attributes or any("r" not in cell.attributes for cell in row.children) for row in sheet.rows):
+        raise TableFileError(f"{source}: its rows or cells have no numbers; save it anew with a spreadsheet program.")
+    return {int(row.attributes["r"]): row for row in sheet.rows}
+
+
+def _cell_writer(labels: SheetLabels, chosen: Decisions) -> Callable[[float, bool], tuple[str, str]]:
+    """From a new label to the type and content of its cell: a number, or text in the column's own notation."""
+    texts = [value for value in labels.values if isinstance(value, str)]
+    notation, _ = notation_of_column(texts, options=chosen.options.numbers)
+    notation = (notation or Notation()).of_column(texts)
+
+    def write(value: float, was_text: bool) -> tuple[str, str]:
+        if was_text:
+            return ' t="inlineStr"', f"<is><t>{_xml(notation.write(value))}</t></is>"
+        return "", f"<v>{shortest(value)}</v>"
+
+    return write
+
+
+def _set_label(
+    splices: _Splices,
+    row: _Element,
+    column: str,
+    shifted: Callable[[int], int],
+    cell: tuple[str, str],
+    source: Path,
+) -> int:
+    """Write a new label into its row; returns where the cell stood that it replaces, or -1."""
+    reference = f"{column}{row.attributes['r']}"
+    moved = _shift(reference, shifted)
+    kind, content = cell
+    found = next((child for child in row.children if child.attributes["r"] == reference), None)
+    if found is None:
+        _insert(splices, row, reference, f'<c r="{moved}"{kind}>{content}</c>')
+        return -1
+    if found.formula is not None:
+        raise TableFileError(
+            f"{source}: the label in {reference} is computed by a formula. Correct what it is computed from, or replace "
+            "the formula by its value first."
+        )
+    style = f' s="{found.attributes["s"]}"' if "s" in found.attributes else ""
+    splices.replace(found.start, found.end, f'<c r="{moved}"{style}{kind}>{content}</c>')
+    return found.start
+
+
+def _insert(splices: _Splices, row: _Element, reference: str, cell: str) -> None:
+    """Put a new cell into a row, in the order of columns."""
+    after = [child for child in row.children if _column_number(child.attributes["r"]) > _column_number(reference)]
+    if after:
+        splices.replace(after[0].start, after[0].start, cell)
+    elif row.is_closed_tag:
+        splices.replace(row.tag_end - 2, row.tag_end, f">{cell}</row>")
+    else:
+        last = row.children[-1].end if row.children else row.tag_end
+        splices.replace(last, last, cell)
+
+
+def _add_trail(
+    splices: _Splices,
+    by_number: dict[int, _Element],
+    labels: SheetLabels,
+    chosen: Decisions,
+    shifted: Callable[[int], int],
+) -> None:
+    def add(number: int, texts: tuple[str, ...]) -> None:
+        cells = "".join(
+            f'<c r="{_column_name(labels.width + offset)}{shifted(number)}" t="inlineStr"><is><t xml:space="preserve">'
+            f"{_xml(text)}</t></is></c>"
+            for offset, text in enumerate(texts, 1)
+        )
+        _insert(splices, by_number[number], f"{_column_name(labels.width + 1)}{number}", cells)
+
+    add(labels.rows[0], TRAIL_COLUMNS)
+    for position, decision in chosen.by_position.items():
+        if decision.action != "drop":
+            add(labels.rows[position + 1], _trail_texts(decision, labels.values[position]))
+
+
+def _trail_texts(decision: Decision, original: Any) -> tuple[str, ...]:
+    former = "" if original is None else original if isinstance(original, str) else shortest(original)
+    return decision.action, former, str(safe_cell(decision.note))
+
+
+def _xml(text: str) -> str:
+    return escape(_NOT_XML.sub("\ufffd", text))
+
+
+def _refuse_references(book: zipfile.ZipFile, parts: _Parts, sheet: _Sheet, source: Path) -> None:
+    """Complain where rows are referred to by their number, in ways that a copy without some of them would break."""
+    advice = "Keep these rows and mark them instead, or save the sheet as CSV or without what refers to its rows, and audit that."
+    formulas = sheet.formulas + sum(_scan(book.read(name)).formulas for name in parts.sheets if name != parts.sheet)
+    if formulas:
+        raise TableFileError(
+            f"{source}: {formulas} cells hold formulas, which would point at other rows after a drop. {advice}"
+        )
+    if sheet.rules_with_references:
+        raise TableFileError(f"{source}: rules for formats or entries refer to cells of other rows. {advice}")
+    tree = ElementTree.fromstring(book.read(parts.workbook))
+    named = [element.get("name", "") for element in tree.iter(f"{_MAIN}definedName")]
+    if named:
+        raise TableFileError(f"{source}: the workbook has named ranges or filters ({', '.join(named[:3])}). {advice}")
+    for target, kind in parts.relations.items():
+        if not kind.endswith(_HARMLESS):
+            what = kind.rpartition("/")[2]
+            raise TableFileError(
+                f"{source}: the sheet holds a {what} ({posixpath.basename(target)}) tied to its rows. {advice}"
+            )
+
+
+def _new_numbers(dropped: set[int]) -> Callable[[int], int]:
+    """Where rows move to; a dropped one to where its successor does."""
+    gone = sorted(dropped)
+    return lambda number: number - bisect_left(gone, number)
+
+
+def _drop_rows(
+    splices: _Splices, sheet: _Sheet, dropped: set[int], replaced: set[int], shifted: Callable[[int], int]
+) -> None:
+    for row in sheet.rows:
+        number = int(row.attributes["r"])
+        if number in dropped:
+            splices.replace(row.start, row.end, "")
+        elif shifted(number) != number:
+            splices.attribute(row, "r", str(shifted(number)))
+            for cell in row.children:
+                if cell.start not in replaced:
+                    splices.attribute(cell, "r", _shift(cell.attributes["r"], shifted))
+
+
+def _shift_ranges(splices: _Splices, ranged: list[_Element], shifted: Callable[[int], int]) -> None:
+    for element in ranged:
+        for name in _RANGES:
+            if name in element.attributes:
+                splices.attribute(element, name, _shift(element.attributes[name], shifted))
+
+
+def _shift(reference: str, shifted: Callable[[int], int]) -> str:
+    return _REFERENCE.sub(lambda found: found[1] + str(shifted(int(found[2]))), reference)
+
+
+def _computed_anew(workbook: bytes) -> bytes:
+    """Let whoever opens the workbook compute its formulas again."""
+    found = re.search(rb"<(\w+:)?calcPr\b[^>]*?(/?)>", workbook)
+    if found is None:
+        return re.sub(rb"(</(?:\w+:)?sheets>)", rb'\1<calcPr fullCalcOnLoad="1"/>', workbook, count=1)
+    tag = re.sub(rb'\sfullCalcOnLoad="[^"]*"', b"", found[0])
+    end = b"/>" if tag.endswith(b"/>") else b">"
+    return workbook[: found.start()] + tag[: -len(end)] + b' fullCalcOnLoad="1"' + end + workbook[found.end() :]
+
+
+def _column_name(number: int) -> str:
+    name = ""
+    while number:
+        number, rest = divmod(number - 1, 26)
+        name = chr(65 + rest) + name
+    return name
+
+
+def _column_number(reference: str) -> int:
+    number = 0
+    for letter in reference.rstrip("0123456789"):
+        number = 26 * number + ord(letter) - 64
+    return number

@@ -1,0 +1,305 @@
+"""Parquet: typed columns, read and copied piece by piece. What a column's type cannot hold is refused, not converted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+
+from mislabel.data.formats.contract import (
+    TRAIL_COLUMNS,
+    Decision,
+    Decisions,
+    ReadOptions,
+    TableFile,
+    as_dates,
+    check_row_count,
+    check_width,
+    fingerprint_of,
+    refuse_values,
+    typed_column,
+    unique_names,
+    why_unreadable,
+)
+from mislabel.data.number_text import Notation, is_missing, notation_of_column, shortest
+from mislabel.errors import InvalidParameterError, MissingDependencyError, TableFileError
+
+#: Rows of a Parquet file in memory at a time.
+ROWS_COPIED = 65_536
+
+
+def open_parquet(path: Path, **options: Any) -> Any:
+    """A Parquet file, opened; errors in words."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingDependencyError("Parquet needs pyarrow: pip install pyarrow.") from None
+    with in_words(path):
+        return parquet.ParquetFile(path, **options)
+
+
+class in_words:
+    """Whatever goes wrong inside a Parquet file becomes one sentence that names it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        import pyarrow as pa
+
+        # Damaged files make pyarrow raise nearly anything, once a MemoryError for a length that was a few bits off.
+        expected = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError)
+        if isinstance(error, expected) and not type(error).__module__.startswith("mislabel"):
+            raise TableFileError(f"{self._path} cannot be read as Parquet: {why_unreadable(error)}") from None
+
+
+def stored_columns(file: Any) -> list[str]:
+    """Names of the columns in a file, without those that pandas keeps row labels in."""
+    described = file.schema_arrow.pandas_metadata or {}
+    index = {name for name in described.get("index_columns", ()) if isinstance(name, str)}
+    return [name for name in file.schema_arrow.names if name not in index]
+
+
+def read_parquet_table(path: Path, options: ReadOptions) -> TableFile:
+    """Read a whole Parquet file."""
+    file = open_parquet(path)
+    with file, in_words(path):
+        stored = stored_columns(file)
+        check_width(path, len(stored))
+        table = file.read(columns=list(dict.fromkeys(stored)))
+    names, notes = unique_names(stored)
+    if len(set(stored)) < len(stored):
+        raise TableFileError(f"{path}: two of its columns have the same name; rename one of them.")
+    if table.num_rows != file.metadata.num_rows:
+        raise TableFileError(
+            f"{path} announces {file.metadata.num_rows} rows and holds {table.num_rows}: it is damaged."
+        )
+    arrays = dict(zip(names, (table.column(name) for name in stored), strict=True))
+    frame: dict[str, pd.Series] = {}
+    notations: dict[str, Notation] = {}
+    with in_words(path):
+        for name, array in arrays.items():
+            reader = ColumnReader.of(array, options)
+            frame[name], note = reader.read(array)
+            notes += [f"column {name!r}: {text}" for text in [*reader.notes, note] if text]
+            if reader.notation is not None:
+                notations[name] = reader.notation
+    return TableFile(
+        path,
+        "parquet",
+        cells=pd.DataFrame({name: pd.Series(array.to_pylist(), dtype=object) for name, array in arrays.items()}),
+        frame=pd.DataFrame(frame),
+        header=stored,
+        written=lambda name: written_cells(arrays[name]),
+        fingerprint=fingerprint_of(path),
+        options=options,
+        notations=notations,
+        notes=notes,
+    )
+
+
+def is_text(kind: Any) -> bool:
+    """Whether an arrow type holds text, dictionaries of text included."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def text_cells(array: Any) -> list[str]:
+    """A column of text, empty where nothing stands."""
+    return ["" if value is None else value for value in array.to_pylist()]
+
+
+def written_cells(array: Any) -> list[str]:
+    """Every value of a column as text: whole numbers with all their digits, text exactly as it is."""
+    if is_text(array.type):
+        return text_cells(array)
+    return ["" if value is None else _as_written(value) for value in array.to_pylist()]
+
+
+def _former(value: Any) -> str | None:
+    return None if value is None else _as_written(value)
+
+
+def _as_written(value: Any) -> str:
+    return shortest(value) if isinstance(value, float) and math.isfinite(value) else str(value)
+
+
+class ColumnReader:
+    """Turns arrow columns into pandas ones, the same way for every piece of a table.
+
+    notation : how a column of text writes numbers; None where it holds none. notes : about numbers that could be two.
+    """
+
+    def __init__(self, kind: Any, notation: Notation | None, notes: Sequence[str] = ()) -> None:
+        self._kind, self.notation, self.notes = kind, notation, list(notes)
+
+    @classmethod
+    def of(cls, array: Any, options: ReadOptions | None = None) -> ColumnReader:
+        """By a column, or the beginning of one."""
+        if not is_text(array.type):
+            return cls(array.type, None)
+        notation, notes = notation_of_column(text_cells(array), options=options.numbers if options else None)
+        return cls(array.type, notation, [note.removeprefix("column '': ") for note in notes])
+
+    def read(self, array: Any) -> tuple[pd.Series, str]:
+        """One piece of the column, and a note about cells that could not be read."""
+        import pyarrow as pa
+
+        kind = self._kind
+        if is_text(kind):
+            return typed_column(text_cells(array), self.notation)
+        if pa.types.is_decimal(kind):
+            return pd.Series([math.nan if value is None else float(value) for value in array.to_pylist()]), ""
+        if pa.types.is_duration(kind):
+            return _seconds(array.to_pandas()), ""
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+            return array.to_pandas().reset_index(drop=True), ""
+        if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+            return _times(array), ""
+        values = [None if value is None else str(value) for value in array.to_pylist()]
+        return pd.Series(values, dtype=object), ""
+
+
+def _seconds(column: pd.Series) -> pd.Series:
+    return column.dt.total_seconds().reset_index(drop=True)
+
+
+def _times(array: Any) -> pd.Series:
+    import pyarrow as pa
+
+    try:
+        if pa.types.is_date(array.type):
+            array = array.cast(pa.timestamp("ms"))
+        return pd.to_datetime(array.to_pandas().reset_index(drop=True), utc=bool(array.type.tz))
+    except (ValueError, OverflowError, pa.ArrowException):  # years that no calendar has
+        return as_dates(pd.Series([None if value is None else str(value) for value in array.cast("int64").to_pylist()]))
+
+
+def write_parquet_table(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
+    """Copy a Parquet file piece by piece: it need not fit into memory."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with open_parquet(source) as stored, in_words(source):
+        names = stored_columns(stored)
+        label = names[unique_names(names)[0].index(chosen.label)]
+        check_row_count(source, stored.metadata.num_rows, chosen)
+        schema = stored.schema_arrow
+        at = schema.get_field_index(label)
+        convert = _converter(source, stored, label, schema.field(at).type, chosen)
+        for name in TRAIL_COLUMNS if trail else ():
+            if name in schema.names:
+                raise TableFileError(f"{source} has a column {name!r} already: rename it to add a trail.")
+            schema = schema.append(pa.field(name, pa.string()))
+        decided = chosen.by_position
+        with parquet.ParquetWriter(out, schema, compression=_compression(stored)) as writer:
+            first = 0
+            for batch in stored.iter_batches(ROWS_COPIED):
+                verdicts = [decided.get(first + k) for k in range(batch.num_rows)]
+                original = batch.column(at)
+                columns = [*batch.columns]
+                columns[at] = _decided_labels(original, verdicts, convert)
+                if trail:
+                    columns += [pa.array(values, pa.string()) for values in _trail_cells(original, verdicts)]
+                kept = pa.array([verdict is None or verdict.action != "drop" for verdict in verdicts])
+                writer.write_batch(pa.record_batch(columns, schema=schema).filter(kept))
+                first += batch.num_rows
+
+
+def _compression(stored: Any) -> str:
+    if not stored.metadata.num_row_groups or not stored.metadata.num_columns:
+        return "snappy"
+    name = str(stored.metadata.row_group(0).column(0).compression).lower()
+    return (
+        "none" if name == "uncompressed" else name if name in ("snappy", "gzip", "brotli", "zstd", "lz4") else "snappy"
+    )
+
+
+def _converter(source: Path, stored: Any, label: str, kind: Any, chosen: Decisions) -> Callable[[float], Any]:
+    """From new labels to values of the column's type; refuses, before anything is written, those that it cannot hold."""
+    import pyarrow as pa
+
+    if is_text(kind):
+        cells = text_cells(stored.read(columns=[label]).column(label))
+        notation, _ = notation_of_column(cells, options=chosen.options.numbers)
+        notation = (notation or Notation()).of_column([cell for cell in cells if not is_missing(cell)])
+        convert: Callable[[float], Any] = notation.write
+    elif pa.types.is_integer(kind):
+        convert = _whole
+    elif pa.types.is_decimal(kind):
+        convert = lambda value: _decimal(value, kind.scale)  # noqa: E731
+    elif pa.types.is_floating(kind):
+        width = {16: np.float16, 32: np.float32, 64: np.float64}[kind.bit_width]
+        convert = lambda value: _floating(value, width)  # noqa: E731
+    else:
+        raise InvalidParameterError(f"{source}: labels of type {kind} cannot be corrected; only numbers and text can.")
+    refused = []
+    for position, value in chosen.values.items():
+        try:
+            pa.array([convert(value)], kind.value_type if pa.types.is_dictionary(kind) else kind)
+        except (ValueError, OverflowError, InvalidOperation, pa.ArrowException):
+            refused.append((position, value))
+    if refused:
+        raise refuse_values(source, str(kind), *zip(*refused, strict=True))
+    return convert
+
+
+def _whole(value: float) -> int:
+    if value != int(value):
+        raise ValueError
+    return int(value)
+
+
+def _decimal(value: float, scale: int) -> Decimal:
+    exact = Decimal(shortest(value))
+    rounded = exact.quantize(Decimal(1).scaleb(-scale)) if scale >= 0 else exact
+    if rounded != exact:
+        raise ValueError
+    return rounded
+
+
+def _floating(value: float, width: type[np.floating[Any]]) -> Any:
+    with np.errstate(over="ignore"):
+        held = width(value)
+    if not np.isfinite(held) or (held == 0.0 and value != 0.0):
+        raise ValueError
+    return held
+
+
+def _decided_labels(original: Any, verdicts: Sequence[Decision | None], convert: Callable[[float], Any]) -> Any:
+    """The column with new labels in their places; all other values are those of the file, bit by bit."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    changed = {
+        k: verdict.value for k, verdict in enumerate(verdicts) if verdict is not None and verdict.value is not None
+    }
+    if not changed:
+        return original
+    if pa.types.is_dictionary(original.type):
+        plain = _decided_labels(original.dictionary_decode(), verdicts, convert)
+        return plain.dictionary_encode().cast(original.type)
+    mask = np.zeros(len(original), dtype=bool)
+    mask[list(changed)] = True
+    new = pa.array([convert(value) for value in changed.values()], original.type)
+    return compute.replace_with_mask(original, pa.array(mask), new)
+
+
+def _trail_cells(original: Any, verdicts: Sequence[Decision | None]) -> list[list[str | None]]:
+    """Action, former label and note of every row; nothing for rows that were not decided about."""
+    rows = [
+        (None, None, None) if verdict is None else (verdict.action, _former(original[k].as_py()), verdict.note)
+        for k, verdict in enumerate(verdicts)
+    ]
+    return [list(column) for column in zip(*rows, strict=True)] or [[], [], []]

@@ -1,0 +1,370 @@
+"""CSV in all its dialects. A cleaned file is the original, character for character, but for the cells that were decided about."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import hashlib
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+
+from mislabel.data.formats.contract import (
+    TRAIL_COLUMNS,
+    Decision,
+    Decisions,
+    Dialect,
+    ReadOptions,
+    TableFile,
+    check_row_count,
+    check_width,
+    safe_cell,
+    typed_column,
+    unique_names,
+)
+from mislabel.data.number_text import recognise_notations
+from mislabel.errors import TableFileError
+
+_DELIMITERS = (",", ";", "\t", "|")
+_SNIFFED_LINES = 200
+_SNIFFED_CHARACTERS = 200_000
+#: Bytes of a text table that are read at most.
+_LARGEST = 4_000_000_000
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _Record:
+    """One row of a text table: its cells, and its characters from the first line to the last, line end included.
+
+    surplus : empty cells beyond those of the header.
+    """
+
+    cells: list[str]
+    raw: str
+    line: int
+    surplus: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(self.cells)
+
+    @property
+    def is_blank_line(self) -> bool:
+        return not self.cells or (len(self.cells) == 1 and not self.cells[0].strip())
+
+
+@dataclass(frozen=True, eq=False)
+class _Text:
+    """A text table, cut into records.
+
+    before : what stands before the header. header, rows : records; after : what stands after the last row. Blank lines
+        between rows belong to the row before them.
+    """
+
+    dialect: Dialect
+    mark: str
+    before: str
+    header: _Record
+    rows: list[_Record]
+    after: str
+
+
+def read_text_table(path: Path, options: ReadOptions) -> TableFile:
+    """Read CSV, recognising encoding, delimiter, decimal mark and thousands separators."""
+    raw = path.read_bytes()
+    text = _cut(_unpacked(raw, path), path)
+    header = text.header.cells
+    check_width(path, len(header))
+    names, notes = unique_names(header)
+    width = len(names)
+    notes += _ragged(text.rows, width)
+    columns = _columns(text.rows, width)
+    found, doubts = recognise_notations(
+        dict(zip(names, columns, strict=True)), delimiter=text.dialect.delimiter, options=options.numbers
+    )
+    typed: dict[str, Any] = {}
+    for name, column in zip(names, columns, strict=True):
+        typed[name], note = typed_column(column, found[name])
+        if note:
+            notes.append(f"column {name!r}: {note}")
+    by_name = dict(zip(names, columns, strict=True))
+    return TableFile(
+        path,
+        "csv",
+        cells=pd.DataFrame(by_name, dtype=object),
+        frame=pd.DataFrame(typed),
+        header=header,
+        written=by_name.__getitem__,
+        fingerprint=hashlib.sha256(raw).hexdigest(),
+        options=options,
+        dialect=text.dialect,
+        notations={name: notation for name, notation in found.items() if notation is not None},
+        notes=notes + doubts,
+    )
+
+
+def _columns(rows: Sequence[_Record], width: int) -> list[list[str]]:
+    whole = [record.cells + [""] * (width - len(record.cells)) for record in rows]
+    return [[cells[k] for cells in whole] for k in range(width)]
+
+
+def _ragged(rows: Sequence[_Record], width: int) -> list[str]:
+    short = [record.line for record in rows if len(record.cells) < width]
+    if not short:
+        return []
+    return [
+        f"{len(short)} row{'s have' if len(short) > 1 else ' has'} fewer cells than the header (the first is line "
+        f"{short[0]}): what is not there was read as missing."
+    ]
+
+
+def _unpacked(raw: bytes, path: Path) -> bytes:
+    if path.suffix.lower() != ".gz":
+        return raw
+    try:
+        with gzip.open(io.BytesIO(raw)) as packed:
+            found = packed.read(_LARGEST + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise TableFileError(f"{path}: not a complete gzip file ({error}).") from None
+    if len(found) > _LARGEST:
+        raise TableFileError(
+            f"{path} unpacks to more than {_LARGEST / 1e9:.0f} GB of text: convert it to Parquet first."
+        )
+    if not found:
+        raise TableFileError(f"{path} is empty.")
+    return found
+
+
+def _cut(raw: bytes, path: Path) -> _Text:
+    text, encoding, mark = _decode(raw, path)
+    delimiter = "\t" if ".tsv" in path.name.lower() else _recognise_delimiter(text)
+    records = _records(text, delimiter, path)
+    first = next((k for k, record in enumerate(records) if not record.is_empty), None)
+    if first is None:
+        raise TableFileError(f"{path} holds no table, only blank lines.")
+    header = records[first]
+    width = len(header.cells)
+    # A single column makes every missing value a blank line: those rows stay.
+    rows: list[_Record] = []
+    gap = ""
+    last = len(records)
+    while last > first + 1 and records[last - 1].is_empty:
+        last -= 1
+    for record in records[first + 1 : last]:
+        if record.is_blank_line and width > 1:
+            gap += record.raw
+            continue
+        if len(record.cells) > width and any(record.cells[width:]):
+            raise TableFileError(
+                f"{path} cannot be read as a table separated by {delimiter!r}: Expected {width} fields in line "
+                f"{record.line}, saw {len(record.cells)}. Every line needs as many cells as the header."
+            )
+        surplus = max(len(record.cells) - width, 0)
+        rows.append(_Record(record.cells[:width], gap + record.raw, record.line, surplus) if gap or surplus else record)
+        gap = ""
+    line_end = "\r\n" if header.raw.endswith("\r\n") else "\n"
+    before = "".join(record.raw for record in records[:first])
+    after = gap + "".join(record.raw for record in records[last:])
+    return _Text(Dialect(delimiter, encoding, line_end), mark, before, header, rows, after)
+
+
+def _decode(raw: bytes, path: Path) -> tuple[str, str, str]:
+    """The text, its encoding and its byte order mark."""
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if raw.startswith(mark):
+            plain = encoding.removesuffix("-sig")
+            try:
+                return raw[len(mark) :].decode(plain), encoding, mark.decode(plain)
+            except UnicodeDecodeError as error:
+                raise TableFileError(f"{path}: begins as {encoding} but is not ({error}).") from None
+    if raw[:4] == b"PAR1" or raw[:2] == b"PK" or b"\x00" * 8 in raw[:4096]:
+        raise TableFileError(f"{path} is not a text table; its name should end in .parquet or .xlsx if it is one.")
+    for encoding in ("utf-8", "cp1252", "latin-1"):
+        try:
+            return raw.decode(encoding), encoding, ""
+        except UnicodeDecodeError:
+            continue
+    raise AssertionError("latin-1 decodes everything")  # pragma: no cover
+
+
+@contextmanager
+def _cells_of_any_length() -> Iterator[None]:
+    former = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(former)
+
+
+def _recognise_delimiter(text: str) -> str:
+    """The delimiter that splits the first lines into the most columns, consistently."""
+    sample = text[:_SNIFFED_CHARACTERS]
+    best, best_score = ",", 0.0
+    with _cells_of_any_length():
+        for delimiter in _DELIMITERS:
+            rows = []
+            try:
+                for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter):
+                    if row:
+                        rows.append(len(row))
+                    if len(rows) >= _SNIFFED_LINES:
+                        break
+            except csv.Error:
+                continue
+            if len(sample) < len(text) and len(rows) > 1:
+                rows.pop()  # may be cut off
+            if not rows or rows[0] < 2:
+                continue
+            # Commas inside "1,5;2,5" split rows as well as semicolons do; the header tells.
+            score = float(np.mean(np.array(rows) == rows[0])) * (1.0 + 0.01 * min(rows[0], 50))
+            if score > best_score:
+                best, best_score = delimiter, score
+    return best
+
+
+def _records(text: str, delimiter: str, path: Path) -> list[_Record]:
+    """Cut a text into records; all of it is in one of them."""
+    lines = list(io.StringIO(text, newline=""))
+    records: list[_Record] = []
+    with _cells_of_any_length():
+        reader = csv.reader(iter(lines), delimiter=delimiter)
+        at = 0
+        try:
+            for cells in reader:
+                end = reader.line_num
+                raw = lines[at] if end == at + 1 else "".join(lines[at:end])
+                records.append(_Record(cells, raw, at + 1))
+                at = end
+        except csv.Error as error:
+            raise TableFileError(
+                f"{path} cannot be read as a table separated by {delimiter!r}: {error} (line {reader.line_num})."
+            ) from None
+        if records and records[-1].raw.count('"') % 2 and _ends_inside_quotes(records[-1].raw, delimiter):
+            raise TableFileError(
+                f"{path}: a quotation mark opens a cell in line {records[-1].line} and is never closed; the rest of the file "
+                "would be one cell."
+            )
+    return records
+
+
+def _ends_inside_quotes(raw: str, delimiter: str) -> bool:
+    try:
+        list(csv.reader(io.StringIO(raw, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
+
+
+def write_text_table(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
+    """Copy a text table; only the labels that were decided about get new characters."""
+    raw = source.read_bytes()
+    table = read_text_table(source, chosen.options)
+    check_row_count(source, len(table), chosen)
+    text = _cut(_unpacked(raw, source), source)
+    at = list(table.frame.columns).index(chosen.label)
+    editor = _Editor(text.dialect, len(text.header.cells), at, source)
+    notation = table.notation(chosen.label)
+    decided = chosen.by_position
+    parts = [text.mark, text.before, editor.extended(text.header, TRAIL_COLUMNS if trail else ())]
+    for position, record in enumerate(text.rows):
+        decision = decided.get(position)
+        if decision is not None and decision.action == "drop":
+            continue
+        trailing = _trail_cells(decision, record, at, text.dialect.encoding) if trail else ()
+        if decision is not None and decision.value is not None:
+            record = editor.replaced(record, notation.write(decision.value), notation.number)
+        parts.append(editor.extended(record, trailing))
+    parts.append(text.after)
+    encoded = "".join(parts).encode(text.dialect.encoding.removesuffix("-sig"))
+    out.write(gzip.compress(encoded, mtime=0) if source.suffix.lower() == ".gz" else encoded)
+
+
+def _trail_cells(decision: Decision | None, record: _Record, at: int, encoding: str) -> tuple[str, ...]:
+    if decision is None:
+        return ("", "", "")
+    original = record.cells[at] if at < len(record.cells) else ""
+    note = str(safe_cell(decision.note)).encode(encoding.removesuffix("-sig"), errors="backslashreplace")
+    return decision.action, original, note.decode(encoding.removesuffix("-sig"))
+
+
+@dataclass(frozen=True)
+class _Editor:
+    """Changes one cell of a record, and nothing else."""
+
+    dialect: Dialect
+    width: int
+    at: int
+    source: Path
+
+    def replaced(self, record: _Record, cell: str, number: Any) -> _Record:
+        """The record with another label."""
+        raw, end = _split_end(record.raw)
+        missing = self.at + 1 - len(record.cells)
+        if missing > 0:
+            raw += self.dialect.delimiter * missing
+        start, stop = self._span(raw)
+        old = raw[start:stop]
+        quoted = old.startswith('"') or self.dialect.delimiter in cell
+        changed = raw[:start] + (f'"{cell}"' if quoted else cell) + raw[stop:] + end
+        cells = [*record.cells, *[""] * missing]
+        cells[self.at] = cell
+        # Nothing is written that does not read back as it was meant.
+        found = next(reversed(_records(changed, self.dialect.delimiter, self.source))).cells[: self.width]
+        if found != cells or not np.isfinite(number(cell)):
+            raise TableFileError(
+                f"{self.source}, line {record.line}: the label cannot be replaced without changing other cells of the row."
+            )
+        return _Record(cells, changed, record.line, record.surplus)
+
+    def extended(self, record: _Record, cells: Sequence[str]) -> str:
+        """The characters of the record, with further cells at its end."""
+        if not cells:
+            return record.raw
+        raw, end = _split_end(record.raw)
+        missing = self.width - len(record.cells)
+        if record.surplus:
+            if not raw.endswith(self.dialect.delimiter * record.surplus):
+                raise TableFileError(
+                    f"{self.source}, line {record.line}: cells beyond the header leave no room for a trail."
+                )
+            raw = raw[: -record.surplus]
+        added = io.StringIO(newline="")
+        csv.writer(added, delimiter=self.dialect.delimiter, lineterminator="").writerow(cells)
+        return raw + self.dialect.delimiter * (missing + 1) + added.getvalue() + end
+
+    def _span(self, raw: str) -> tuple[int, int]:
+        """Where the label stands in a record; blank lines before it are part of the record."""
+        start = len(raw) - len(raw.lstrip("\r\n")) if raw[:1] in "\r\n" else 0
+        for _ in range(self.at):
+            start = self._end_of_cell(raw, start) + 1
+        return start, self._end_of_cell(raw, start)
+
+    def _end_of_cell(self, raw: str, start: int) -> int:
+        at = start
+        if raw[at : at + 1] == '"':
+            at += 1
+            while (closing := raw.find('"', at)) >= 0 and raw[closing + 1 : closing + 2] == '"':
+                at = closing + 2
+            at = closing + 1 if closing >= 0 else len(raw)
+        end = raw.find(self.dialect.delimiter, at)
+        return len(raw) if end < 0 else end
+
+
+def _split_end(raw: str) -> tuple[str, str]:
+    for end in ("\r\n", "\n", "\r"):
+        if raw.endswith(end):
+            return raw[: -len(end)], end
+    return raw, ""
