@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mislabel.data.formats import parquet as parquet_format
 from mislabel.data.corrections import FORMAT, apply_decisions, safe_cell
+from mislabel.data.formats import parquet as parquet_format
 from mislabel.data.molecules import read_molecules
 from mislabel.data.table_files import fingerprint_of, read_table
 from mislabel.errors import DecisionsError, TableFileError
