@@ -18,6 +18,8 @@ _WORDS_OF_A_CODE = 1.5
 _COPY_CORRELATION = 1.0 - 1e-6
 _COPY_RANK_CORRELATION = 0.9999
 _COPY_EQUAL = 0.98
+#: Spread over size below which a correlation is rounding.
+_CONSTANT = 1e-12
 _LEAST_ROWS_TO_JUDGE = 20
 _LEAST_VALUES_TO_JUDGE = 10
 _ID_NAME = re.compile(r"(?i)(^|[\W_])(id|ids|uuid|guid|index|idx|nr|no|number|key|row|unnamed: 0)([\W_]|$)")
@@ -61,6 +63,11 @@ def _no_information(column: pd.Series) -> tuple[str, str] | None:
     return None
 
 
+def encodable_text(value: object) -> str:
+    """A value as text without what encoders and files trip over: NUL, and halves of characters."""
+    return str(value).replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
 def _hashable(value: object) -> object:
     try:
         hash(value)
@@ -77,6 +84,8 @@ def _short(value: object) -> str:
 def _copy_of_label(column: pd.Series, label: NDArray[np.float64]) -> tuple[str, str] | None:
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return None
+    if pd.api.types.is_complex_dtype(column):
+        return None
     values = column.to_numpy(dtype=float, na_value=np.nan)
     both = np.isfinite(values) & np.isfinite(label)
     if np.count_nonzero(both) < _LEAST_ROWS_TO_JUDGE or np.unique(values[both]).size < _LEAST_VALUES_TO_JUDGE:
@@ -87,6 +96,9 @@ def _copy_of_label(column: pd.Series, label: NDArray[np.float64]) -> tuple[str, 
     equal = np.mean(np.isclose(x, y, rtol=1e-9, atol=0.0))
     if equal >= _COPY_EQUAL:
         return "leak", f"it equals the label in {100 * equal:.4g} % of the rows"
+    x, y = (part / np.max(np.abs(part)) for part in (x, y))  # squares of huge numbers overflow
+    if np.ptp(x) < _CONSTANT or np.ptp(y) < _CONSTANT:
+        return None
     if abs(np.corrcoef(x, y)[0, 1]) >= _COPY_CORRELATION:
         return "leak", "it is the label in another unit"
     ranks = np.corrcoef(pd.Series(x).rank(), pd.Series(y).rank())[0, 1]
@@ -102,6 +114,8 @@ def _row_id(column: pd.Series, name: str) -> tuple[str, str] | None:
     filled = column.dropna()
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column) or len(filled) < 2:
         return None
+    if pd.api.types.is_complex_dtype(column):
+        return None
     if pd.api.types.is_numeric_dtype(column):
         values = filled.to_numpy(dtype=float)
         if not np.all(values == np.round(values)):
@@ -111,12 +125,12 @@ def _row_id(column: pd.Series, name: str) -> tuple[str, str] | None:
         if _ID_NAME.search(name) and np.unique(values).size >= _UNIQUE_FRACTION * len(column):
             return "id", "its name says id and its values differ from row to row"
         return None
-    texts = filled.astype(str)
+    texts = pd.Series([encodable_text(value) for value in filled])
     if texts.nunique() < _UNIQUE_FRACTION * len(column):
         return None
     sample = texts.iloc[:500]
     if sample.str.split().str.len().mean() > _WORDS_OF_A_CODE:
         return None
-    if pd.to_datetime(sample, errors="coerce", format="mixed").notna().mean() > 0.9:
+    if pd.to_datetime(sample, errors="coerce", format="mixed", utc=True).notna().mean() > 0.9:
         return None
     return "id", "its values differ from row to row"

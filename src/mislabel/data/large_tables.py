@@ -79,7 +79,8 @@ class LargeTable:
     def written(self, name: str) -> list[str]:
         """The text of every cell of a column, exactly as it stands in the file."""
         stored = self.stored_name(name)
-        return [text for _, batch in self._batches([stored]) for text in written_cells(batch.column(0))]
+        with in_words(self.path):
+            return [text for _, batch in self._batches([stored]) for text in written_cells(batch.column(0))]
 
     def keep_as_written(self, name: str) -> None:
         """From now on, give a column as the text that stands in the file."""

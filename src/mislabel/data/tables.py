@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mislabel.data.columns import LeftOut, choose_features
+from mislabel.data.columns import LeftOut, choose_features, encodable_text
+from mislabel.data.formats.contract import as_dates
 from mislabel.errors import (
     InvalidFeaturesError,
     InvalidLabelsError,
@@ -19,6 +20,9 @@ from mislabel.errors import (
     MissingDependencyError,
     describe_rows,
 )
+
+#: Larger numbers overflow when they are squared and added.
+_SQUARABLE = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +54,6 @@ def read_labelled_table(
     Constant columns, row ids and copies of the label are left out. Numeric columns are taken as they are; tables with
     categories, dates, text or missing values go through skrub's TableVectorizer.
     """
-    if not isinstance(frame, pd.DataFrame):
-        raise InvalidParameterError(f"expected a pandas DataFrame, got {type(frame).__name__}.")
     for name in [label, *([id] if id is not None else []), *drop, *(features or ())]:
         check_column(frame, name)
     rows = frame.index.to_numpy() if id is None else frame[id].to_numpy()
@@ -91,17 +93,47 @@ def check_column(frame: HasColumns, name: str) -> None:
         raise InvalidParameterError(f"the table has no column {name!r}.{advice}")
 
 
+def with_text_names(
+    frame: pd.DataFrame, label: Any, id: Any, drop: Sequence[Any], features: Sequence[Any] | None
+) -> tuple[pd.DataFrame, str, str | None, list[str], list[str] | None]:
+    """A table whose columns are all called by different texts, and the names of columns likewise."""
+    if not isinstance(frame, pd.DataFrame):
+        raise InvalidParameterError(f"expected a pandas DataFrame, got {type(frame).__name__}.")
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidFeaturesError(f"two columns of the table are called {twice!r}: rename one of them.")
+    if names != list(frame.columns):
+        frame = frame.set_axis(names, axis=1)
+    asked = None if features is None else [str(name) for name in features]
+    return frame, str(label), None if id is None else str(id), [str(name) for name in drop], asked
+
+
 def numeric_label(column: pd.Series, rows: NDArray[Any]) -> NDArray[np.float64]:
     """The labels as numbers; complains about values that are none, naming their rows."""
-    numbers = pd.to_numeric(column, errors="coerce")
-    bad = np.flatnonzero(numbers.isna().to_numpy() & column.notna().to_numpy())
+    return numeric_column(column, rows, "label")
+
+
+def numeric_column(column: pd.Series, rows: NDArray[Any], what: str) -> NDArray[np.float64]:
+    """A column as numbers; complains about values that are none, naming their rows."""
+    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+        raise InvalidLabelsError(f"the {what} column {column.name!r} holds dates or times; numbers are needed.")
+    if pd.api.types.is_complex_dtype(column):
+        raise InvalidLabelsError(f"the {what} column {column.name!r} holds complex numbers; real ones are needed.")
+    plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
+    try:
+        numbers = pd.to_numeric(plain, errors="coerce")
+    except TypeError:  # lists and the like
+        numbers = pd.to_numeric(plain.map(str), errors="coerce")
+    values = np.array(numbers.to_numpy(dtype=float, na_value=np.nan))
+    bad = np.flatnonzero(np.isnan(values) & column.notna().to_numpy())
     if bad.size:
         example = column.iloc[bad[0]]
         raise InvalidLabelsError(
-            f"the label column {column.name!r} holds {bad.size} values that are not numbers ({describe_rows(rows[bad])}, "
+            f"the {what} column {column.name!r} holds {bad.size} values that are not numbers ({describe_rows(rows[bad])}, "
             f"the first is {str(example)[:40]!r}): correct or drop these rows."
         )
-    return numbers.to_numpy(dtype=float)
+    return values
 
 
 class FeatureEncoder:
@@ -116,6 +148,7 @@ class FeatureEncoder:
     @classmethod
     def of(cls, frame: pd.DataFrame) -> tuple[NDArray[np.float64], FeatureEncoder]:
         """The numbers for a whole table, and the encoder."""
+        frame = _encodable(frame)
         if _all_numbers(frame) and not frame.isna().to_numpy().any():
             return frame.to_numpy(dtype=float), cls(None, [str(name) for name in frame.columns])
         pipeline = _mixed_encoder()
@@ -125,6 +158,7 @@ class FeatureEncoder:
     @classmethod
     def learned_from(cls, sample: pd.DataFrame) -> FeatureEncoder:
         """An encoder for a table of which these are some rows; gaps may turn up in others."""
+        sample = _encodable(sample)
         if _all_numbers(sample):
             from sklearn.impute import SimpleImputer
             from sklearn.pipeline import make_pipeline
@@ -137,7 +171,42 @@ class FeatureEncoder:
 
     def encode(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """The numbers for further rows."""
+        frame = _encodable(frame)
         return np.asarray(frame if self._pipeline is None else self._pipeline.transform(frame), dtype=float)
+
+
+def _encodable(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns in types that can be encoded: numbers that can be squared, dates, categories, text without odd characters."""
+    return pd.DataFrame({name: _encodable_column(frame[name]) for name in frame.columns}, index=frame.index)
+
+
+def _encodable_column(column: pd.Series) -> pd.Series:
+    if pd.api.types.is_complex_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+        raise InvalidFeaturesError(
+            f"column {column.name!r} holds {column.dtype} values, which cannot be used as they are: turn them into numbers, "
+            "or drop the column."
+        )
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
+        return column
+    if pd.api.types.is_numeric_dtype(column):
+        values = column.to_numpy(dtype=float, na_value=np.nan)
+        infinite = np.flatnonzero(np.isinf(values))
+        if infinite.size:
+            raise InvalidFeaturesError(
+                f"column {column.name!r} holds {infinite.size} infinite values ({describe_rows(column.index[infinite])}): "
+                "empty these cells, or drop the rows or the column."
+            )
+        size = float(np.nanmax(np.abs(values), initial=0.0))
+        # A unit matters to no model here; squares that overflow do.
+        return pd.Series(values / size, index=column.index, name=column.name) if size > _SQUARABLE else column
+    if isinstance(column.dtype, pd.CategoricalDtype) and all(isinstance(item, str) for item in column.cat.categories):
+        return column
+    text = (
+        column.astype(object)
+        .where(column.notna(), None)
+        .map(lambda value: None if value is None else encodable_text(value))
+    )
+    return as_dates(text)
 
 
 def _all_numbers(frame: pd.DataFrame) -> bool:
@@ -149,8 +218,7 @@ def _mixed_encoder() -> Any:
         from skrub import TableVectorizer
     except ImportError:
         raise MissingDependencyError(
-            "this table has text, categories, dates or missing values; install the table extra to encode them: "
-            'pip install "mislabel[tables]"'
+            "this table has text, categories, dates or missing values, which skrub encodes: pip install skrub."
         ) from None
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline

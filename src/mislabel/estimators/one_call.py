@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mislabel.data.columns import LeftOut
 from mislabel.data.large_tables import LargeTable, read_large_table
 from mislabel.data.molecules import MoleculeSet
-from mislabel.data.tables import read_labelled_table
+from mislabel.data.tables import numeric_column, read_labelled_table, with_text_names
 from mislabel.decisions import FeatureNoise, Pattern, find_patterns, noise_by_feature
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.low_rank_fit import AUTO
@@ -23,6 +23,11 @@ from mislabel.progress import ProgressReporter
 
 #: Columns with at most this many different values can have an offset of their own.
 MOST_GROUPS = 50
+#: Suggestions get the decimals that this share of the labels do with, up to so many.
+_SAME_GRID = 0.95
+_MOST_DECIMALS = 15
+#: Numbers above have no digits after the decimal mark anyway.
+_EXACT = 2.0**52
 #: Rows in which most columns of numbers already show more.
 FIRST_ROWS = 1000
 
@@ -124,10 +129,11 @@ def audit_table_of(
 
     With a dask ``client`` the fit is made on its workers.
     """
+    frame, label, id, drop, features = with_text_names(frame, label, id, drop, features)
     if isinstance(y_err, str):
         drop = [*drop, y_err]
     labelled = read_labelled_table(frame, label, id=id, drop=drop, features=features)
-    errors = frame[y_err].to_numpy(dtype=float) if isinstance(y_err, str) else y_err
+    errors = numeric_column(frame[y_err], labelled.rows, "label error") if isinstance(y_err, str) else y_err
     named = pd.DataFrame(labelled.features, index=pd.Index(labelled.rows))
     model = LabelNoiseRegressor(**options).fit(named, labelled.label, y_err=errors, client=client)
     return _assemble(model, frame, label, id, fdr, labelled.used, labelled.left_out, decision)
@@ -158,7 +164,7 @@ def audit_large_table(
         labelled = read_large_table(
             table, label, id=id, drop=[*drop, *([y_err] if y_err else [])], features=features, progress=progress
         )
-    errors = table[y_err].to_numpy(dtype=float) if y_err is not None else None
+    errors = numeric_column(table[y_err], labelled.rows, "label error") if y_err is not None else None
     model = LabelNoiseRegressor(
         mean=None, rank=AUTO if rank is None else rank, storage="file", memory=memory, verbose=verbose, **options
     )
@@ -215,13 +221,28 @@ def _assemble(
 
 
 def _tidy(table: pd.DataFrame) -> NDArray[np.float64]:
-    """Suggestions without digits that mean nothing: rounded to a hundredth of the interval's half width or finer."""
+    """Suggestions without digits that mean nothing: no more than the labels themselves have, rounded to a hundredth of the
+    interval's half width or finer.
+    """
     suggested = table["suggested_label"].to_numpy(dtype=float).copy()
+    label = table["label"].to_numpy(dtype=float)
     half = (table["expected_high"] - table["expected_low"]).to_numpy() / 2
-    changed = np.flatnonzero((suggested != table["label"].to_numpy()) & np.isfinite(suggested) & (half > 0))
+    own = _decimals(label)
+    changed = np.flatnonzero((suggested != label) & np.isfinite(suggested) & (half > 0))
     for k in changed:
-        suggested[k] = round(suggested[k], int(np.ceil(2.0 - np.log10(half[k]))))
+        digits = min(int(np.ceil(2.0 - np.log10(half[k]))), own)
+        suggested[k] = round(suggested[k], digits)
     return suggested
+
+
+def _decimals(labels: NDArray[np.float64]) -> int:
+    """Digits after the decimal mark that nearly all labels do with."""
+    known = labels[np.isfinite(labels)]
+    known = known[np.abs(known) < _EXACT]
+    for digits in range(_MOST_DECIMALS if known.size else 0):
+        if np.mean(np.round(known, digits) == known) >= _SAME_GRID:
+            return digits
+    return _MOST_DECIMALS
 
 
 def _groups(frame: pd.DataFrame | LargeTable, columns: Sequence[str]) -> dict[str, pd.Series]:

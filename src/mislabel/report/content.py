@@ -254,7 +254,7 @@ def _histogram(z: NDArray[np.float64], audit: Audit) -> dict[str, Any]:
 def _cells(source: Source, label: str) -> dict[str, Any] | None:
     """The file's own cells, where they are text and not too many."""
     table = source.table
-    if not isinstance(table, TableFile) or table.dialect is None:
+    if not isinstance(table, TableFile) or table.cells is None:
         return None
     sizes = [table.cells[name].str.len().sum() for name in table.cells.columns]
     if sum(sizes) + 3 * table.cells.size > MOST_CELLS:

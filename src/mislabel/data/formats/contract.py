@@ -53,7 +53,7 @@ class Dialect:
 class TableFile:
     """A table as it stands in its file.
 
-    cells : every cell as it was read: text for CSV, typed for Parquet and Excel.
+    cells : every cell of a text table as it was read; None for others.
     frame : the same with numbers as numbers and missing values as such; columns have unique names.
     written : the text of every cell of a column, exactly as it stands in the file.
     notations : how columns of text write numbers; those that hold none are not there.
@@ -63,13 +63,13 @@ class TableFile:
 
     path: Path
     format: str
-    cells: pd.DataFrame
     frame: pd.DataFrame
     header: list[str]
     written: Callable[[str], list[str]]
     fingerprint: str
     options: ReadOptions
     dialect: Dialect | None = None
+    cells: pd.DataFrame | None = None
     notations: dict[str, Notation] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

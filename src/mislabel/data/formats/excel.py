@@ -27,6 +27,7 @@ from mislabel.data.number_text import Notation, is_missing, notation_of_column, 
 from mislabel.errors import MissingDependencyError, TableFileError
 
 _ZEROS = re.compile(r"0{2,}")
+_MOST_ROWS = 1_048_576
 _ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
 
 
@@ -114,6 +115,10 @@ def _filled_rows(page: Any, path: Path) -> tuple[list[int], list[tuple[Any, ...]
     shown: dict[tuple[int, int], str] = {}
     width = 0
     for number, row in enumerate(page.iter_rows(), 1):
+        if number > _MOST_ROWS:
+            raise TableFileError(f"{path}: a sheet cannot have more than {_MOST_ROWS:,} rows; this one is damaged.")
+        if not row:
+            continue
         found = tuple(cell.value for cell in row)
         while found and (found[-1] is None or found[-1] == ""):
             found = found[:-1]
@@ -161,7 +166,6 @@ def _table(path: Path, sheet: SheetRows, options: ReadOptions) -> TableFile:
     return TableFile(
         path,
         "excel",
-        cells=pd.DataFrame(dict(zip(names, columns, strict=True)), dtype=object),
         frame=pd.DataFrame(typed),
         header=header,
         written=written,

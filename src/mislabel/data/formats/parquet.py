@@ -95,7 +95,6 @@ def read_parquet_table(path: Path, options: ReadOptions) -> TableFile:
     return TableFile(
         path,
         "parquet",
-        cells=pd.DataFrame({name: pd.Series(array.to_pylist(), dtype=object) for name, array in arrays.items()}),
         frame=pd.DataFrame(frame),
         header=stored,
         written=lambda name: written_cells(arrays[name]),

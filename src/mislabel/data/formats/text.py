@@ -38,6 +38,8 @@ _SNIFFED_LINES = 200
 _SNIFFED_CHARACTERS = 200_000
 #: Bytes of a text table that are read at most.
 _LARGEST = 4_000_000_000
+_MOST_LINES = 40_000_000
+_READ_AT_ONCE = 16_000_000
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16-le",
@@ -136,7 +138,7 @@ def _unpacked(raw: bytes, path: Path) -> bytes:
         return raw
     try:
         with gzip.open(io.BytesIO(raw)) as packed:
-            found = packed.read(_LARGEST + 1)
+            found = _all_of(packed)  # type: ignore[arg-type]
     except (OSError, EOFError, zlib.error) as error:
         raise TableFileError(f"{path}: not a complete gzip file ({error}).") from None
     if len(found) > _LARGEST:
@@ -146,6 +148,17 @@ def _unpacked(raw: bytes, path: Path) -> bytes:
     if not found:
         raise TableFileError(f"{path} is empty.")
     return found
+
+
+def _all_of(packed: BinaryIO) -> bytes | None:
+    """The whole of a packed file; None where it is too large."""
+    parts, size = [], 0
+    while part := packed.read(_READ_AT_ONCE):
+        parts.append(part)
+        size += len(part)
+        if size > _LARGEST:
+            return None
+    return b"".join(parts)
 
 
 def _cut(raw: bytes, path: Path) -> _Text:
@@ -237,6 +250,8 @@ def _recognise_delimiter(text: str) -> str:
 
 def _records(text: str, delimiter: str, path: Path) -> list[_Record]:
     """Cut a text into records; all of it is in one of them."""
+    if text.count("\n") + text.count("\r") > _MOST_LINES:
+        raise TableFileError(f"{path} has more than {_MOST_LINES:,} lines: convert it to Parquet first.")
     lines = list(io.StringIO(text, newline=""))
     records: list[_Record] = []
     with _cells_of_any_length():
