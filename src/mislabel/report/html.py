@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from mislabel.atomic_files import atomic_write
 from mislabel.estimators.one_call import Audit
 from mislabel.report.content import Source, report_content
 
 #: How many levels of the content are written entry by entry, so that a large page is never held in one piece.
 _LEVELS = 2
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def render_page(content: dict[str, Any]) -> str:
@@ -25,8 +28,8 @@ def render_page(content: dict[str, Any]) -> str:
 def write_report(audit: Audit, source: Source, path: str | Path) -> Path:
     """Write the review page of an audit."""
     path = Path(path)
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(_pieces(report_content(audit, source)))
+    with atomic_write(path) as file:
+        file.writelines(piece.encode("utf-8") for piece in _pieces(report_content(audit, source)))
     return path
 
 
@@ -62,4 +65,5 @@ def _json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode("utf-8", errors="replace").decode("utf-8")
+    # Half of a character cannot be written as UTF-8, but JSON has a notation for it.
+    return _SURROGATES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
