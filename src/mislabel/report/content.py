@@ -112,7 +112,6 @@ def _file(audit: Audit, source: Source) -> dict[str, Any]:
     if (dialect := source.dialect) is not None:
         found["dialect"] = {
             "delimiter": dialect.delimiter,
-            "decimal": dialect.numbers.decimal,
             "lineEnd": dialect.line_end,
             "mark": dialect.encoding == "utf-8-sig",
         }

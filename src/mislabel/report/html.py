@@ -15,6 +15,8 @@ from mislabel.atomic_files import atomic_write
 from mislabel.estimators.one_call import Audit
 from mislabel.report.content import Source, report_content
 
+#: Joined into one script, in this order.
+_SCRIPTS = ("numbers.js", "decisions.js", "exports.js", "pictures.js", "review.js")
 #: How many levels of the content are written entry by entry, so that a large page is never held in one piece.
 _LEVELS = 2
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -35,9 +37,10 @@ def write_report(audit: Audit, source: Source, path: str | Path) -> Path:
 
 def _pieces(content: dict[str, Any]) -> Iterator[str]:
     folder = files("mislabel.report") / "page"
-    template, style, script = (
-        (folder / name).read_text(encoding="utf-8") for name in ("page.html", "style.css", "review.js")
+    template, style, *scripts = (
+        (folder / name).read_text(encoding="utf-8") for name in ("page.html", "style.css", *_SCRIPTS)
     )
+    script = "\n".join(scripts)
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     parts = {"style": style, "script": script, "script-hash": f"sha256-{digest}"}
     for number, piece in enumerate(template.split("%%")):
