@@ -41,7 +41,7 @@ def test_accepting_a_pattern_shows_every_value_before_it_writes(opened, tmp_path
     assert page.page.is_visible("#confirm")
     rows = listed(page)
     assert [row[0] for row in rows] == [f"row-{k}!" for k in range(1, 6)]
-    assert rows[0] == ["row-1!", "101", "101.5 ± 0.25", "101.5", ""]
+    assert rows[0] == ["row-1!", "101", "101.50 ± 0.25", "101.5", ""]
     assert page.n_decided() == 0
     page.page.click("text=Write these 5 values")
     assert not page.page.is_visible("#confirm")

@@ -212,3 +212,22 @@ def test_why_a_text_was_refused_stands_beside_the_box_and_the_text_stays(browser
     opened.page.keyboard.press("Enter")
     assert opened.page.locator("tr.current .verdict").inner_text() == "edited: 4650"
     opened.context.close()
+
+
+def test_an_expected_value_has_the_decimals_of_its_interval(browser, tmp_path):
+    suggested = [4470.0, 4470.5, 0.5, 1234567.0, -4470.0, 0.0, 12345678.0, 1e-7]
+    content = made_up(8, label=[1.0] * 8, suggested=suggested, numbers=NOTATIONS["comma, thousands"])
+    opened = Page(browser, written(tmp_path / "page.html", content))
+    texts = opened.page.locator("tr.row > td[data-name=Expected]").all_inner_texts()
+    expected = ["4.470,00", "4.470,50", "0,50", "1.234.567", "-4.470,00", "0,00", "1,234568e+7", "1e-7"]
+    assert texts == [f"{text} \u00b1 0,25" for text in expected]
+    opened.context.close()
+
+
+def test_accepting_what_is_expected_of_a_trusted_row_keeps_its_digits(browser, tmp_path):
+    content = made_up(4, label=[1.0] * 4, suggested=[1234567.0] * 4, suspects=1)
+    opened = Page(browser, written(tmp_path / "page.html", content))
+    opened.find(3)
+    opened.page.keyboard.press("a")
+    assert opened.decisions(tmp_path)[3]["value"] == 1234567
+    opened.context.close()

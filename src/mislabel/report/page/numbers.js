@@ -36,12 +36,14 @@ const numberNotation = ({ decimal, thousands, decimals }) => {
   const full = (value) => (Number.isFinite(value) ? write(tidy(value)) : "missing");
   /* As typed by hand: no thousands marks, nothing padded. */
   const plain = (value) => joined(parts(value), "");
-  /* Rounded, for what is an estimate anyway. */
-  const show = (value, digits = 5) => {
+  /* Rounded, for what is an estimate anyway; with at least some decimals. */
+  const show = (value, digits = 5, least = 0) => {
     if (!Number.isFinite(value)) return "missing";
     const short = Number(value.toPrecision(digits));
     const magnitude = short === 0 ? 0 : Math.floor(Math.log10(Math.abs(short)));
-    return magnitude >= -4 && magnitude < 7 ? joined(parts(short)) : short.toExponential().replace(".", decimal);
+    if (magnitude < -4 || magnitude >= 7) return short.toExponential().replace(".", decimal);
+    const found = parts(short);
+    return joined({ ...found, rest: found.rest.padEnd(least, "0") });
   };
   const fixed = (value, digits) => value.toFixed(digits).replace(".", decimal);
 

@@ -55,7 +55,7 @@
   const undoStack = [];
 
   const isOpen = (rank) => rows.suspect[rank] || !Number.isFinite(rows.label[rank]);
-  const suggestionOf = (rank) => (isOpen(rank) ? tidy(rows.suggested[rank]) : Number(rows.expected[rank].toPrecision(6)));
+  const suggestionOf = (rank) => (isOpen(rank) ? tidy(rows.suggested[rank]) : Number(rows.expected[rank].toPrecision(Math.max(6, digitsOf(rank)))));
   const made = (rank, action, value, note = decisionOf(rank)?.note ?? "") => [rows.position[rank], {
     action, value, note, label: orNull(rows.label[rank]), suggested: orNull(suggestionOf(rank)), audit: content.audit,
     ...(content.ids && idOf(rank).length <= LONGEST_ID ? { row: idOf(rank) } : {}),
@@ -63,7 +63,11 @@
 
   const decide = (changes, message) => {
     const elsewhere = new Set(store.sync());
-    if (changes.every(([position, decision]) => store.same(decision, decisions.get(position)))) return announce("Decided so already.");
+    if (changes.every(([position, decision]) => store.same(decision, decisions.get(position)))) {
+      refresh();
+      tellElsewhere(elsewhere, new Set());
+      return announce("Decided so already.");
+    }
     const steps = changes.map(([position, decision]) => ({ position, before: decisions.get(position) ?? null, after: decision }));
     undoStack.push(steps);
     store.change(changes);
@@ -170,7 +174,13 @@
     const apart = Math.ceil(Math.log10(Math.abs(rows.expected[rank]) / rows.half[rank])) + 2;
     return Number.isFinite(apart) ? Math.min(Math.max(apart, 5), 7) : 5;
   };
-  const expectedText = (rank) => `${show(rows.expected[rank], digitsOf(rank))} ± ${show(rows.half[rank], 2)}`;
+  /* With the decimals of the interval beside it: 4.470,00 ± 0,25 rather than 4.470 ± 0,25. */
+  const expectedText = (rank) => {
+    const half = show(rows.half[rank], 2), digits = digitsOf(rank);
+    const held = digits - Math.max(1, Math.floor(Math.log10(Math.abs(rows.expected[rank]))) + 1);
+    const decimals = half.split(content.numbers.decimal)[1]?.length ?? 0;
+    return `${show(rows.expected[rank], digits, Math.max(0, Math.min(decimals, held)))} ± ${half}`;
+  };
   const COLUMNS = [
     { name: "Row", value: (rank) => idOf(rank), text: (rank) => shownId(rank), header: true },
     { name: "Label", value: (rank) => rows.label[rank], text: (rank) => full(rows.label[rank]), number: true },
