@@ -10,41 +10,8 @@ from mislabel.cli import main
 from mislabel.report.content import _packed
 from mislabel.report.html import render_page
 
-
-class Page:
-    """A page that remembers what must not happen: console messages, errors, requests."""
-
-    def __init__(self, browser, path, **options):
-        self.context = browser.new_context(accept_downloads=True, **options)
-        self.page = self.context.new_page()
-        self.complaints = []
-        self.page.on("console", lambda message: self.complaints.append(f"console: {message.text}"))
-        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
-        self.page.on("request", self._request)
-        self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
-        self.address = path.as_uri()
-        self.open()
-
-    def _request(self, request):
-        if request.url != self.address and not request.url.startswith(("data:", "blob:")):
-            self.complaints.append(f"request: {request.url}")
-
-    def open(self):
-        self.page.goto(self.address)
-        self.page.wait_for_selector("html[data-ready]", timeout=30_000)
-
-    def rows(self):
-        return [row.inner_text() for row in self.page.locator("tr.row > th").all()]
-
-    def verdicts(self):
-        return self.page.locator("tr.row .verdict").all_inner_texts()
-
-    def download(self, button, folder):
-        with self.page.expect_download() as started:
-            self.page.click(button)
-        target = folder / started.value.suggested_filename
-        started.value.save_as(target)
-        return target
+from .pages import Page
+from .tables import content_of
 
 
 @pytest.fixture
@@ -137,6 +104,8 @@ def test_keyboard_review_survives_a_reload_and_undoes(page):
     keys.press("Enter")
     assert page.verdicts()[3] == "edited: 12.5"
     assert "not a number" in page.page.inner_text("#live")
+    assert "not a number" in page.page.inner_text("#edit-problem")
+    keys.press("Escape")
     keys.press("d")
     assert page.verdicts()[3] == "drop"
     keys.press("Control+z")
@@ -146,6 +115,7 @@ def test_keyboard_review_survives_a_reload_and_undoes(page):
 def test_exported_decisions_make_the_cleaned_file(page, hostile_file, tmp_path):
     source, wrong, frame = hostile_file
     page.page.click("#patterns button:has-text('Accept all 6')")
+    page.page.click("#confirm-write")
     page.page.locator("tr.row").first.click()
     page.page.keyboard.press("d")
     decisions = page.download("#export-decisions", tmp_path)
@@ -207,9 +177,7 @@ def test_names_and_roles_for_screen_readers(page):
 
 
 def test_a_hundred_thousand_rows(browser, audited, tmp_path):
-    text = (audited / "report.html").read_text(encoding="utf-8")
-    embedded = text.split('id="content">')[1].split("</script>")[0]
-    content = json.loads(embedded)
+    content = content_of(audited / "report.html")
     rng = np.random.default_rng(0)
     size = 100_000
     label = rng.normal(size=size)

@@ -183,7 +183,10 @@ def why_not_written(source: Path) -> str | None:
     """The reason why decisions about a file cannot be applied to it; None where they can."""
     if source.suffix.lower() in MOLECULE_WRITERS:
         return None
-    return format_of(source).why_not
+    try:
+        return format_of(source).why_not
+    except TableFileError:
+        return f"Decisions cannot be written back into {source.suffix or 'such'} files."
 
 
 def _writer(source: Path, target: Path, chosen: Decisions, trail: bool) -> Writer:

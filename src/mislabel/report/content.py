@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import csv
+import hashlib
+import io
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel import __version__
-from mislabel.data.formats.contract import Dialect
+from mislabel.data.corrections import why_not_written
+from mislabel.data.formats.contract import Dialect, ReadOptions
 from mislabel.data.large_tables import LargeTable
+from mislabel.data.number_text import Notation
 from mislabel.data.table_files import TableFile
 from mislabel.decisions import coverage
 from mislabel.decisions.patterns import confidence_words
@@ -43,7 +49,12 @@ class Source:
     name: str
     fingerprint: str
     table: TableFile | LargeTable | None = None
-    sheet: str | None = None
+
+    @property
+    def read_options(self) -> dict[str, str | None]:
+        """What the user said about how to read it, which whoever writes it back must know too."""
+        options = self.table.options if isinstance(self.table, TableFile) else ReadOptions()
+        return {"sheet": options.sheet, "decimal": options.numbers.decimal, "thousands": options.numbers.thousands}
 
     @property
     def notes(self) -> list[str]:
@@ -66,10 +77,22 @@ def report_content(audit: Audit, source: Source) -> dict[str, Any]:
     details = _Details.of(audit)
     kept = _kept(audit, details)
     table, positions = audit.table.iloc[kept], audit.positions[kept]
+    rows = {
+        "position": _packed(positions, "<i4"),
+        "label": _packed(table["label"], "<f8"),
+        "expected": _packed(table["expected"], "<f4"),
+        "half": _packed((table["expected_high"] - table["expected_low"]) / 2, "<f4"),
+        "suggested": _packed(table["suggested_label"], "<f8"),
+        "z": _packed(table["z"], "<f4"),
+        "q": _packed(table["q_value"], "<f4"),
+        "suspect": _packed(table["suspect"], "u1"),
+    }
     return {
         "version": __version__,
+        "audit": _audit_id(rows),
         "file": _file(audit, source),
         "label": audit.label,
+        "numbers": _numbers(source, audit.label),
         "id": audit.id,
         "fdr": audit.fdr,
         "suspects": audit.n_suspects,
@@ -83,17 +106,8 @@ def report_content(audit: Audit, source: Source) -> dict[str, Any]:
         "byFeature": _by_feature(audit),
         "calibration": _coverage(evidence.z, evidence.degrees),
         "histogram": _histogram(evidence.z, audit),
-        "rows": {
-            "position": _packed(positions, "<i4"),
-            "label": _packed(table["label"], "<f8"),
-            "expected": _packed(table["expected"], "<f4"),
-            "half": _packed((table["expected_high"] - table["expected_low"]) / 2, "<f4"),
-            "suggested": _packed(table["suggested_label"], "<f8"),
-            "z": _packed(table["z"], "<f4"),
-            "q": _packed(table["q_value"], "<f4"),
-            "suspect": _packed(table["suspect"], "u1"),
-        },
-        "ids": None if _ids_are_positions(audit) else [_cell(row) for row in table["row"]],
+        "rows": rows,
+        "ids": _ids(audit, kept),
         "details": details.content(audit, kept),
         "cells": _cells(source, audit.label),
     }
@@ -104,16 +118,45 @@ def _file(audit: Audit, source: Source) -> dict[str, Any]:
         "name": source.name,
         "sha256": source.fingerprint,
         "rows": len(audit.frame),
-        "sheet": source.sheet,
+        **source.read_options,
+        # Why decisions cannot be written back into such a file, in a sentence; None where they can.
+        "apply": why_not_written(Path(source.name)),
     }
     if (dialect := source.dialect) is not None:
         found["dialect"] = {
             "delimiter": dialect.delimiter,
-            "decimal": source.table.notation(audit.label).decimal,
             "lineEnd": dialect.line_end,
             "mark": dialect.encoding == "utf-8-sig",
         }
     return found
+
+
+def _audit_id(rows: dict[str, str]) -> str:
+    """The same for pages that show the same rows in the same order with the same suggestions, and for no others."""
+    return hashlib.sha256("\n".join(rows.values()).encode("ascii")).hexdigest()
+
+
+def _numbers(source: Source, label: str) -> dict[str, Any]:
+    """How the file writes its labels, which is how the page shows, reads and writes them.
+
+    decimal, thousands : the marks; no thousands mark is "". decimals : how many every cell of the column has, None where
+    they differ. most : how many the longest has.
+    """
+    table = source.table
+    notation = table.notation(label) if isinstance(table, TableFile) else Notation()
+    return {
+        "decimal": notation.decimal,
+        "thousands": notation.thousands,
+        "decimals": notation.decimals,
+        "most": notation.most,
+    }
+
+
+def _ids(audit: Audit, kept: NDArray[np.intp]) -> list[str] | None:
+    """The ids of the rows exactly as they are written; None where they are the positions."""
+    if _ids_are_positions(audit):
+        return None
+    return ["" if row is None or row is pd.NA or row != row else str(row) for row in audit.table["row"].iloc[kept]]
 
 
 def _ids_are_positions(audit: Audit) -> bool:
@@ -259,8 +302,18 @@ def _cells(source: Source, label: str) -> dict[str, Any] | None:
     sizes = [table.cells[name].str.len().sum() for name in table.cells.columns]
     if sum(sizes) + 3 * table.cells.size > MOST_CELLS:
         return None
+    rows = [list(row) for row in table.cells.itertuples(index=False, name=None)]
     return {
         "header": table.header,
         "label": list(table.cells.columns).index(label),
-        "rows": [list(row) for row in table.cells.itertuples(index=False, name=None)],
+        "rows": rows,
+        "exact": _written_alike([table.header, *rows], table.dialect, source.fingerprint),
     }
+
+
+def _written_alike(lines: list[list[str]], dialect: Dialect, fingerprint: str) -> bool:
+    """Whether cells written as the page writes them make the very file: its quoting, line ends and encoding are the usual."""
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=dialect.delimiter, lineterminator=dialect.line_end).writerows(lines)
+    written = text.getvalue().encode("utf-8-sig" if dialect.encoding == "utf-8-sig" else "utf-8", errors="replace")
+    return hashlib.sha256(written).hexdigest() == fingerprint

@@ -107,7 +107,7 @@ def audit_file(
     else:
         table = read_table(path, sheet, numbers=numbers)
         audit, notes = _audit_table_file(table, label, columns, fdr, kernel, {**options, "client": client})
-        source = Source(path.name, table.fingerprint, table, sheet)
+        source = Source(path.name, table.fingerprint, table)
     if (reason := why_not_written(path)) is not None:
         notes.append(reason)
     _write(audit, source, out, notes)

@@ -38,7 +38,7 @@ _SNIFFED_LINES = 200
 _SNIFFED_CHARACTERS = 200_000
 #: Bytes of a text table that are read at most.
 _LARGEST = 4_000_000_000
-_MOST_LINES = 40_000_000
+_MOST_LINES = 10_000_000
 _READ_AT_ONCE = 16_000_000
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",

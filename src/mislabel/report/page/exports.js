@@ -1,0 +1,61 @@
+"use strict";
+/* What leaves the page: the decisions, and a table with the labels they make. */
+const auditExports = ({ content, rows, rankOf, idOf, decisions, write }) => {
+  const { file, cells } = content;
+  const size = rows.position.length;
+
+  const decisionList = () => [...decisions].map(([position, decision]) => ({
+    position, row: rankOf.has(position) ? idOf(rankOf.get(position)) : decision.row ?? (content.ids ? null : String(position)),
+    label: decision.label, action: decision.action, value: decision.value, note: decision.note,
+  })).sort((one, other) => one.position - other.position);
+  const decisionsText = () => JSON.stringify({
+    format: "mislabel-decisions/1", file: { name: file.name, sha256: file.sha256, rows: file.rows, sheet: file.sheet, decimal: file.decimal, thousands: file.thousands },
+    label: content.label, decisions: decisionList(),
+  }, null, 1);
+
+  /* Which table the page can make, what it is called, and what it is not. */
+  const extension = (/(\.(csv|tsv|txt))?\.[^.]+$/i.exec(file.name) ?? [""])[0];
+  const base = file.name.slice(0, file.name.length - extension.length);
+  const better = file.apply === null ? ": for the cleaned file export the decisions and use mislabel apply" : "";
+  const kinds = {
+    cleaned: { name: "Export cleaned CSV", file: `${base}-cleaned${extension}`, title: "Your file with the decided labels changed and dropped rows left out; everything else is as it was." },
+    copy: { name: "Export CSV copy", file: `${base}-copy.csv`, title: `All cells of your file, the decided labels changed, but with quotes, line ends or an encoding of its own${better}.` },
+    labels: { name: "Export labels as CSV", file: `${base}-labels.csv`, title: `Row ids, labels and decisions, without the other columns${better}.` },
+  };
+  const table = kinds[cells ? (cells.exact ? "cleaned" : "copy") : "labels"];
+  const available = Boolean(cells) || size === file.rows;
+
+  const dialect = file.dialect ?? { delimiter: ",", lineEnd: "\n", mark: false };
+  const quoted = (cell) => (/["\r\n]/.test(cell) || cell.includes(dialect.delimiter) ? `"${cell.replace(/"/g, '""')}"` : cell);
+  // A single empty cell must not look like an empty line.
+  const line = (entries) => (entries.length === 1 && entries[0] === "" ? '""' : entries.map(quoted).join(dialect.delimiter));
+
+  const cellLines = () => {
+    const lines = [line(cells.header)];
+    cells.rows.forEach((entries, position) => {
+      const decision = decisions.get(position);
+      if (decision?.action === "drop") return;
+      const changed = decision && decision.value !== null;
+      lines.push(line(changed ? entries.map((cell, k) => (k === cells.label ? write(decision.value) : cell)) : entries));
+    });
+    return lines;
+  };
+  // Spreadsheets compute what begins so; a number is only a number.
+  const safe = (cell) => (/^[=+\-@\t\r]/.test(cell) && !/^[+-]?[\d.,]+$/.test(cell) ? `'${cell}` : cell);
+  const labelLines = () => {
+    const lines = [line([content.id ?? "row", content.label, "decision"].map(safe))];
+    for (let position = 0; position < size; position++) {
+      const rank = rankOf.get(position), decision = decisions.get(position);
+      if (decision?.action === "drop") continue;
+      const value = decision && decision.value !== null ? decision.value : rows.label[rank];
+      lines.push(line([safe(idOf(rank)), Number.isFinite(value) ? write(value) : "", decision ? decision.action : ""]));
+    }
+    return lines;
+  };
+  const tableText = () => {
+    const lines = cells ? cellLines() : labelLines();
+    return (dialect.mark ? "\ufeff" : "") + lines.join(dialect.lineEnd) + dialect.lineEnd;
+  };
+
+  return { extension, table, available, decisionsText, tableText };
+};

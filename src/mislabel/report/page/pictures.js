@@ -1,0 +1,154 @@
+"use strict";
+/* The pictures of the page: label against expected, histogram of z, calibration, noise by column. */
+const auditPictures = ({ content, rows, decisionOf, show, fixed, plural, make, current, pick }) => {
+  const $ = (id) => document.getElementById(id);
+  const size = rows.position.length;
+  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  let place = null;
+  const extent = (values, low, high) => {
+    // The central bulk sets the scale; a slip of three decimals must not flatten everything else.
+    const some = [];
+    const stride = Math.max(1, Math.floor(values.length / 20000));
+    for (let i = 0; i < values.length; i += stride) if (Number.isFinite(values[i])) some.push(values[i]);
+    some.sort((a, b) => a - b);
+    const at = (share) => some[Math.min(some.length - 1, Math.floor(share * some.length))];
+    const middle = at(high) - at(low);
+    return [Math.max(some[0], at(low) - 0.75 * middle), Math.min(some[some.length - 1], at(high) + 0.75 * middle)];
+  };
+  const limits = (() => {
+    const a = extent(rows.expected, 0, 1), b = extent(rows.label, 0.02, 0.98);
+    const low = Math.min(a[0], b[0]), high = Math.max(a[1], b[1]);
+    const pad = 0.04 * (high - low || 1);
+    return [low - pad, high + pad];
+  })();
+  const ticks = (low, high, count = 5) => {
+    const raw = (high - low) / count, power = 10 ** Math.floor(Math.log10(raw));
+    const unit = [1, 2, 5, 10].map((k) => k * power).find((value) => value >= raw);
+    const found = [];
+    for (let value = Math.ceil(low / unit) * unit; value <= high; value += unit) found.push(Math.abs(value) < unit * 1e-9 ? 0 : value);
+    return found;
+  };
+  const drawScatter = () => {
+    const canvas = $("scatter");
+    const box = canvas.getBoundingClientRect();
+    if (!box.width) return;
+    const ratio = window.devicePixelRatio || 1;
+    canvas.width = Math.round(box.width * ratio);
+    canvas.height = Math.round(box.height * ratio);
+    const pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    pen.clearRect(0, 0, box.width, box.height);
+    const [low, high] = limits;
+    const left = 52, right = 8, top = 8, bottom = 40;
+    const x = (value) => left + ((value - low) / (high - low)) * (box.width - left - right);
+    const y = (value) => box.height - bottom - ((value - low) / (high - low)) * (box.height - top - bottom);
+    pen.font = "12px system-ui, sans-serif";
+    pen.fillStyle = color("--muted");
+    pen.strokeStyle = color("--line");
+    for (const tick of ticks(low, high)) {
+      pen.beginPath(); pen.moveTo(left, y(tick)); pen.lineTo(box.width - right, y(tick)); pen.stroke();
+      pen.textAlign = "right"; pen.fillText(show(tick, 4), left - 5, y(tick) + 4);
+      pen.textAlign = "center"; pen.fillText(show(tick, 4), x(tick), box.height - bottom + 16);
+    }
+    pen.textAlign = "center";
+    pen.fillText("expected", (left + box.width - right) / 2, box.height - 6);
+    pen.save(); pen.translate(12, (box.height - bottom) / 2); pen.rotate(-Math.PI / 2); pen.fillText("label", 0, 0); pen.restore();
+    pen.setLineDash([4, 4]);
+    pen.beginPath(); pen.moveTo(x(low), y(low)); pen.lineTo(x(high), y(high)); pen.stroke();
+    pen.setLineDash([]);
+    let outside = 0;
+    const dot = (rank, radius, fill) => {
+      const value = rows.label[rank];
+      if (!Number.isFinite(value)) return;
+      const clipped = Math.min(Math.max(value, low), high);
+      if (clipped !== value) outside++;
+      pen.fillStyle = fill;
+      pen.beginPath(); pen.arc(x(Math.min(Math.max(rows.expected[rank], low), high)), y(clipped), radius, 0, 7); pen.fill();
+    };
+    pen.globalAlpha = size > 5000 ? 0.25 : 0.6;
+    const small = size > 20000 ? 1.2 : 2.2;
+    for (let rank = size - 1; rank >= 0; rank--) if (!rows.suspect[rank]) dot(rank, small, color.trusted);
+    pen.globalAlpha = 0.9;
+    for (let rank = size - 1; rank >= 0; rank--) if (rows.suspect[rank] || decisionOf(rank)) dot(rank, 4, decisionOf(rank) ? color.decided : color.suspect);
+    const chosen = current();
+    if (chosen >= 0 && Number.isFinite(rows.label[chosen])) {
+      pen.globalAlpha = 1; pen.strokeStyle = color("--accent"); pen.lineWidth = 2;
+      pen.beginPath(); pen.arc(x(rows.expected[chosen]), y(Math.min(Math.max(rows.label[chosen], low), high)), 8, 0, 7); pen.stroke();
+    }
+    pen.globalAlpha = 1;
+    $("clipped").textContent = outside ? `${plural(outside, "label")} beyond the picture, drawn at its edge` : "";
+    place = { x, y, low, high };
+  };
+  $("scatter").addEventListener("click", (event) => {
+    const box = $("scatter").getBoundingClientRect();
+    let best = -1, nearest = 15;
+    for (let rank = 0; rank < size; rank++) {
+      if (!Number.isFinite(rows.label[rank]) || (!rows.suspect[rank] && size > 20000)) continue;
+      const distance = Math.hypot(place.x(rows.expected[rank]) - (event.clientX - box.left), place.y(Math.min(Math.max(rows.label[rank], place.low), place.high)) - (event.clientY - box.top)) - (rows.suspect[rank] ? 5 : 0);
+      if (distance < nearest) { nearest = distance; best = rank; }
+    }
+    if (best >= 0) pick(best);
+  });
+  const updateColors = () => { color.trusted = color("--trusted"); color.suspect = color("--suspect"); color.decided = color("--decided"); };
+
+  const NS = "http://www.w3.org/2000/svg";
+  const svg = (tag, attributes, ...children) => {
+    const element = document.createElementNS(NS, tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
+  };
+  const drawHistogram = () => {
+    const { edges, trusted, suspect, cut } = content.histogram;
+    const width = 420, height = 240, left = 40, bottom = 34, top = 10;
+    const most = Math.max(...trusted.map((count, k) => count + suspect[k]), 1);
+    const x = (value) => left + ((value - edges[0]) / (edges[edges.length - 1] - edges[0])) * (width - left - 22);
+    // The square root keeps single suspects visible beside thousands of trusted labels.
+    const y = (count) => height - bottom - Math.sqrt(count / most) * (height - bottom - top);
+    const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Histogram of z: ${plural(suspect.reduce((a, b) => a + b, 0), "suspect")}${cut === null ? "" : `, all with |z| of at least ${fixed(cut, 1)}`}.` });
+    trusted.forEach((count, k) => {
+      const box = { x: x(edges[k]) + 0.5, width: x(edges[k + 1]) - x(edges[k]) - 1 };
+      const both = count + suspect[k];
+      if (suspect[k]) drawing.append(svg("rect", { ...box, y: y(both), height: height - bottom - y(both), fill: "var(--suspect)" }));
+      if (count) drawing.append(svg("rect", { ...box, y: y(count), height: height - bottom - y(count), fill: "var(--trusted)" }));
+    });
+    for (const tick of [-6, -4, -2, 0, 2, 4, 6]) drawing.append(svg("text", { x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, Math.abs(tick) === 6 ? `${tick < 0 ? "≤ " : "≥ "}${tick}` : String(tick)));
+    for (const share of [0.25, 1]) drawing.append(svg("text", { x: left - 4, y: y(most * share) + 4, "text-anchor": "end" }, String(Math.round(most * share))));
+    if (cut !== null && cut < 6) for (const sign of [-1, 1]) drawing.append(svg("line", { x1: x(sign * cut), x2: x(sign * cut), y1: top, y2: height - bottom, stroke: "var(--ink)", "stroke-dasharray": "4 3" }));
+    $("histogram").replaceChildren(drawing);
+    if (cut !== null) $("histogram-caption").textContent = `How far labels are off, in standard deviations (z). Suspects have |z| of at least ${fixed(cut, 1)}. Heights are on a square-root scale.`;
+  };
+  const drawCalibration = () => {
+    const width = 420, height = 260, left = 44, bottom = 38;
+    const x = (value) => left + value * (width - left - 24), y = (value) => height - bottom - value * (height - bottom - 10);
+    const line = content.calibration.map(([share, seen]) => `${x(share).toFixed(1)},${y(seen).toFixed(1)}`).join(" ");
+    const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Observed against nominal coverage" },
+      svg("line", { x1: x(0), y1: y(0), x2: x(1), y2: y(1), stroke: "var(--line)", "stroke-dasharray": "4 4" }),
+      svg("polyline", { points: line, fill: "none", stroke: "var(--accent)", "stroke-width": "2.5" }));
+    for (const tick of [0, 0.25, 0.5, 0.75, 1]) {
+      drawing.append(svg("text", { x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, `${100 * tick} %`));
+      drawing.append(svg("text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, `${100 * tick} %`));
+    }
+    drawing.append(svg("text", { x: x(0.5), y: height - 4, "text-anchor": "middle" }, "should hold"));
+    $("calibration").replaceChildren(drawing);
+    const seen = new Map(content.calibration);
+    $("calibration-words").textContent = `Intervals for half of the clean labels hold ${Math.round(100 * seen.get(0.5))} % of all labels, those for 95 % hold ${Math.round(100 * seen.get(0.95))} %; wrong labels lie outside.`;
+  };
+  const drawFeatures = () => {
+    $("features").replaceChildren(...content.byFeature.map((entry) => {
+      const most = Math.max(...entry.bins.map((bin) => bin.suspects / bin.count), 1e-9);
+      const bars = make("div", { class: "bars", role: "list" });
+      for (const bin of entry.bins) {
+        const share = bin.suspects / bin.count;
+        const fill = make("div", { class: "fill" });
+        fill.style.width = `${(100 * share) / most}%`;
+        bars.append(make("span", { class: "name", dir: "auto", role: "listitem" }, bin.name), make("span", { class: "track" }, fill),
+          make("span", {}, `${bin.suspects} of ${bin.count.toLocaleString("en")}, |z| ${fixed(bin.z, 2)}`));
+      }
+      const told = entry.p < 1e-4 ? "a clear difference" : entry.p < 0.01 ? "probably a difference" : "no clear difference";
+      return make("figure", {}, make("figcaption", { dir: "auto" }, make("strong", {}, entry.column), ` — ${told}`), bars);
+    }));
+  };
+
+  return { drawScatter, drawHistogram, drawCalibration, drawFeatures, updateColors };
+};
