@@ -66,6 +66,10 @@ class DecisionsError(MislabelError, ValueError):
     """Decisions that cannot be applied to a file."""
 
 
+class ResultsError(MislabelError, ValueError):
+    """A folder of results that are not those of this run, or cannot be read."""
+
+
 class DownloadError(MislabelError, OSError):
     """A data set could not be fetched."""
 
