@@ -82,6 +82,23 @@ def test_single_precision_falls_back_to_double_and_then_to_direct_solutions(monk
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6 * np.abs(other).max())
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_nodes_without_any_similarity_have_derivatives(dtype):
+    """A squared exponential of numbers that are far apart is zero to working precision."""
+
+    def kernel(logs):
+        nodes = TensorProduct(KroneckerDelta("element", np.exp(logs[0])), SquaredExponential("charge", np.exp(logs[1])))
+        return MarginalizedGraphKernel(nodes, SquaredExponential("length", 0.2), 0.05, dtype=dtype)
+
+    point = np.log([0.4, 0.02])
+    slopes = kernel(point).prepared(GRAPHS).values_and_slopes(np.array([[3, 7]]))[1]
+    exact = naive.finite_difference(
+        lambda logs: kernel(logs).set_params(**EXACT)([GRAPHS[3]], [GRAPHS[7]])[0, 0], point, 1e-5
+    )
+    assert np.isfinite(slopes).all()
+    np.testing.assert_allclose(slopes[0, 2:4], exact, atol=1e-5 * np.abs(slopes).max())
+
+
 def test_two_molecules_at_the_bounds_of_their_kernel():
     """Solubilities made tuning go here: both systems of the pair are nearly the same, and spoil each other."""
     pytest.importorskip("rdkit")

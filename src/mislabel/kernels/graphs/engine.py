@@ -162,6 +162,8 @@ class PairEngine:
         most = SINGLE_STEPS if single else MAX_STEPS
         linear = SINGLE_SLOPES if single else self.walk.tol
         pair_values(left, right, shifted, similarity, self.walk.tol, linear, most, values, steps, slopes, nodal)
+        if with_slopes:  # nodes so different that their similarity is zero
+            steps[~np.isfinite(slopes).all(axis=1)] = -1
         if single and (steps < 0).any():
             # Nearly equal graphs make nearly singular systems, which single precision spoils: few pairs, done in double.
             hard = np.flatnonzero(steps < 0)
