@@ -283,21 +283,24 @@ def distributed_gram_matrix(
         from distributed import as_completed
 
         waiting = iter(todo)
-        numbers: dict[Any, int] = {}
+        running: dict[Any, tuple[int, Any]] = {}
 
         def submit(number: int) -> Any:
             future = client.submit(_values, prepared, pairs(number), pure=False)
-            numbers[future.key] = number
+            running[future.key] = number, future
             return future
 
         most = BLOCKS_AHEAD * max(1, sum(client.nthreads().values()))
-        first = [submit(number) for number in islice(waiting, most)]
-        results = as_completed(first, loop=client.loop, with_results=True)
-        for future, values in results:
-            yield numbers.pop(future.key), values
-            following = next(waiting, None)
-            if following is not None:
-                results.add(submit(following))
+        try:
+            first = [submit(number) for number in islice(waiting, most)]
+            results = as_completed(first, loop=client.loop, with_results=True)
+            for future, values in results:
+                yield running.pop(future.key)[0], values
+                following = next(waiting, None)
+                if following is not None:
+                    results.add(submit(following))
+        finally:  # nobody waits for these any more
+            client.cancel([future for _, future in running.values()])
 
     return gram_matrix(kernel, X, Y, run=run, **options)
 

@@ -46,6 +46,10 @@ class NotConvergedError(MislabelError, RuntimeError):
     """An iteration that had to converge did not."""
 
 
+class SingularPairError(NotConvergedError, KernelMatrixError):
+    """Two graphs without a finite similarity under a kernel; to tuning, a point that is not feasible."""
+
+
 class GramFileError(MislabelError, ValueError):
     """A file of similarities that cannot be continued."""
 
@@ -60,6 +64,10 @@ class TableFileError(MislabelError, ValueError):
 
 class DecisionsError(MislabelError, ValueError):
     """Decisions that cannot be applied to a file."""
+
+
+class ResultsError(MislabelError, ValueError):
+    """A folder of results that are not those of this run, or cannot be read."""
 
 
 class DownloadError(MislabelError, OSError):
@@ -84,6 +92,10 @@ class JitterWarning(MislabelWarning):
 
 class NotConvergedWarning(MislabelWarning):
     """A solver stopped before it reached the tolerance that was asked for."""
+
+
+class GramFileWarning(MislabelWarning):
+    """Parts of a file of similarities were damaged, and were computed again."""
 
 
 class BaseNoiseWarning(MislabelWarning):

@@ -1,5 +1,10 @@
-import numpy as np
+import errno
+import os
 
+import numpy as np
+import pytest
+
+from mislabel.errors import DiskSpaceError
 from mislabel.linalg.mapped import let_go, mapping_of, new_mapped, take_mapped
 
 
@@ -32,3 +37,12 @@ def test_many_rows_are_taken_in_order():
     assert mapping_of(take_mapped(array, np.arange(200, 600))) is None
     assert take_mapped(array, np.zeros(0, dtype=int)).shape == (0, 3)
     np.testing.assert_array_equal(take_mapped(np.eye(3), np.array([2, 0])), np.eye(3)[[2, 0]])
+
+
+def test_too_little_room_is_told_before_anything_is_written(monkeypatch):
+    def full(handle, start, size):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(DiskSpaceError, match=r"1,000 x 50 numbers .* needs 0\.0004 GB"):
+        new_mapped((1000, 50), np.float64)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from mislabel.cli import main
+from mislabel.errors import ResultsError
+from mislabel.reproduce import table1
 from mislabel.reproduce.molecule_sets import KERNELS, SETS
 from mislabel.reproduce.noisy_kernel import noisy_kernel_cells, run_noisy_kernel
 from mislabel.reproduce.table1 import Cell, _best_uniform, cells_of, run_table1
@@ -123,3 +125,69 @@ def test_the_usual_kernel_is_not_fitted_again(shared_data, tmp_path, monkeypatch
     ours, theirs = (json.loads(item.path(tmp_path / "out").read_text()) for item in (cell, usual))
     assert ours["mode"] == "noisy-kernel"
     assert ours["mae"] == theirs["mae"]
+
+
+PLAIN = Cell(0, "qm7-energy", 10, 10, "plain")
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_committed_results_are_recognised(shared_data, tmp_path):
+    small, whole = COMMITTED, COMMITTED.with_name("table1")
+    before = contents(small.parent)
+    assert run_table1(shared_data, tmp_path, small, cells_of(["qm7-energy"], folds=[0]), LIMIT) == 0
+    assert run_table1(shared_data, tmp_path, whole, cells_of()) == 0
+    assert run_noisy_kernel(shared_data, tmp_path, whole, noisy_kernel_cells()) == 0
+    assert contents(small.parent) == before
+    with pytest.raises(ResultsError, match="molecules 500 instead of 7165"):
+        run_table1(shared_data, tmp_path, small, cells_of(["qm7-energy"], folds=[0]))
+
+
+def test_results_of_another_limit_are_not_taken_for_these(shared_data, tmp_path, capsys):
+    arguments = ["--data", str(shared_data), "--work", str(tmp_path), "--out", str(tmp_path / "out"), "--quiet"]
+    chosen = ["--sets", "qm7-energy", "--folds", "0", "--levels", "10"]
+    run_table1(shared_data, tmp_path, tmp_path / "out", [PLAIN], 60)
+    before = contents(tmp_path / "out")
+    for limit in (["--limit", "70"], ["--limit", "50"], []):
+        # Neither for the same cell, nor beside others in one table.
+        for rate in ("10", "30"):
+            assert main(["reproduce", "table1", *arguments, *chosen, "--rates", rate, *limit]) == 2
+            assert "holds results of another run" in capsys.readouterr().err
+    assert contents(tmp_path / "out") == before
+
+
+def test_results_say_what_they_were_made_from(shared_data, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    run_table1(shared_data, tmp_path, out, [PLAIN], 60)
+    before = contents(out)
+    with np.load(shared_data / "qm7.npz") as stored:
+        data = dict(stored)
+    data["energy_kcal_mol"] = data["energy_kcal_mol"] + 1
+    (tmp_path / "data").mkdir()
+    np.savez(tmp_path / "data" / "qm7.npz", **data)
+    with pytest.raises(ResultsError, match="data .* instead of"):
+        run_table1(tmp_path / "data", tmp_path, out, [PLAIN], 60)
+    for name, value in (("KERNELS", {"qm7": (0.05, 0.5, 0.1)}), ("NUMBERS_VERSION", 10**6)):
+        with monkeypatch.context() as patched:
+            patched.setattr(table1, name, value)
+            with pytest.raises(ResultsError, match="another run"):
+                run_table1(shared_data, tmp_path, out, [PLAIN], 60)
+    assert contents(out) == before
+    assert run_table1(shared_data, tmp_path, out, [PLAIN], 60) == 0
+    PLAIN.path(out).write_bytes(PLAIN.path(out).read_bytes()[:30])
+    with pytest.raises(ResultsError, match="damaged"):
+        run_table1(shared_data, tmp_path, out, [PLAIN], 60)
+
+
+def test_fits_of_another_run_are_not_taken_over(shared_data, tmp_path, monkeypatch):
+    cell = noisy_kernel_cells(["qm7-energy"])[1]
+    usual = replace(cell, mode="full")
+    run_table1(shared_data, tmp_path, tmp_path / "out", [usual], 80)
+    stored = json.loads(usual.path(tmp_path / "out").read_text())
+    stored["made_from"]["data"] = "0" * 16
+    usual.path(tmp_path / "out").write_text(json.dumps(stored))
+    monkeypatch.setattr("mislabel.reproduce.noisy_kernel.CANDIDATES", {"qm7": (KERNELS["qm7"],)})
+    with pytest.raises(ResultsError, match="fold0-full"):
+        run_noisy_kernel(shared_data, tmp_path, tmp_path / "out", [cell], 80)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import tempfile
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from mislabel.atomic_files import reserve_space
+
 
 def new_mapped(shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
-    """An array of zeros in a temporary file.
+    """An array of zeros in a temporary file; too little room for it on the disk is a DiskSpaceError.
 
     The mapping keeps the file alive; its name is gone at once, so that nothing is left behind by a crash.
     """
     with tempfile.NamedTemporaryFile(prefix="mislabel-", suffix=".array") as file:
-        file.truncate(int(np.prod(shape)) * np.dtype(dtype).itemsize)
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        sizes = " x ".join(f"{length:,}" for length in shape)
+        reserve_space(
+            cast(BinaryIO, file), size, f"a temporary array of {sizes} numbers in {tempfile.gettempdir()} (see TMPDIR)"
+        )
         return np.memmap(file, dtype=dtype, mode="r+", shape=shape)
 
 

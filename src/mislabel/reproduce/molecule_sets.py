@@ -12,6 +12,7 @@ import numpy as np
 from mislabel.data import load_qm7, load_qm9
 from mislabel.errors import MoleculeFileError
 from mislabel.kernels import FarWalk, MolecularKernel, gram_matrix
+from mislabel.kernels.fingerprints import digest_of
 
 N_FOLDS = 5
 #: Seeds of the folds (QM7 has official ones), of the smaller sets for trying things out, and of samples of training molecules.
@@ -92,6 +93,11 @@ class MoleculeSet:
         """With the (resumable) matrix of all similarities, kept in the folder ``work``."""
         matrix = self._similarities(self.molecules, work / f"{self._file}.gram", setting, verbose)
         return Collection(self.name, self.labels, self.folds, matrix, self.units)
+
+    def fingerprint(self, label: str) -> str:
+        """A hash of everything that results for one label depend on: molecules, labels and folds."""
+        molecules = [(item.numbers, item.positions) for item in self.molecules]
+        return digest_of([molecules, self.labels[label], self.folds]).hex()[:16]
 
     def sample(self, fold: int, count: int) -> np.ndarray:
         """At most ``count`` of a fold's training molecules, drawn at random."""

@@ -7,8 +7,8 @@ full model is then fitted to all training molecules with the kernel chosen.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,10 @@ from mislabel.reproduce.molecule_sets import (
     SETS,
     MoleculeSet,
     Setting,
-    collections_of,
     is_intensive,
-    load_molecules,
 )
-from mislabel.reproduce.results import write_result
-from mislabel.reproduce.table1 import Cell, FoldRun, described, fit_full, noisy_labels
+from mislabel.reproduce.results import another_run, disagreement, read_result, write_result
+from mislabel.reproduce.table1 import Cell, FoldRun, Run, fit_full, noisy_labels
 
 MODE = "noisy-kernel"
 #: Rate and level of the rows that are done in this way too.
@@ -44,19 +42,18 @@ def run_noisy_kernel(
     data: Path | None, work: Path, out: Path, cells: Sequence[Cell], limit: int | None = None, verbose: int = 0
 ) -> int:
     """Compute the cells that are not there yet; returns how many that were."""
-    missing = [cell for cell in cells if not cell.path(out).exists()]
     with ProgressReporter(verbose) as progress:
-        loaded = {name: load_molecules(name, data, limit) for name in collections_of([c.set for c in missing])}
+        run = Run(data, limit, cells, {name: [CHOOSERS, *settings] for name, settings in CANDIDATES.items()})
+        missing = run.missing(out, cells)
         for done, cell in enumerate(missing, start=1):
-            molecules = loaded[SETS[cell.set][0]]
+            molecules = run.molecules[SETS[cell.set][0]]
             densities = densities_of(molecules, cell, work)
             chosen = max(densities, key=lambda setting: densities[setting])
-            result = _fitted(molecules, cell, chosen, work, out)
+            result = _known(run, cell, out) if chosen == KERNELS[molecules.name] else None
+            if result is None:
+                result = _fitted(molecules, cell, chosen, work)
             told = {" ".join(f"{number:g}" for number in setting): value for setting, value in densities.items()}
-            write_result(
-                cell.path(out),
-                {**described(cell, len(molecules.molecules)), "kernel": chosen, "densities": told, **result},
-            )
+            write_result(cell.path(out), {**run.described(cell), "kernel": chosen, "densities": told, **result})
             progress(f"{done} of {len(missing)} cells: {cell.set} {cell.rate}/{cell.level}", done / len(missing))
     return len(missing)
 
@@ -75,11 +72,21 @@ def densities_of(molecules: MoleculeSet, cell: Cell, work: Path, count: int = CH
     return densities
 
 
-def _fitted(molecules: MoleculeSet, cell: Cell, setting: Setting, work: Path, out: Path) -> dict[str, Any]:
-    """The full model with this kernel; where it is the usual one, the table may have it already."""
-    usual = Cell(cell.fold, cell.set, cell.rate, cell.level, "full")
-    if setting == KERNELS[molecules.name] and usual.path(out).exists():
-        known = json.loads(usual.path(out).read_text())
-        return {name: value for name, value in known.items() if name not in (*described(usual, 0), "made_by")}
+def _known(run: Run, cell: Cell, out: Path) -> dict[str, Any] | None:
+    """The fit with the usual kernel, where the table has it already."""
+    usual = replace(cell, mode="full")
+    path = usual.path(out)
+    known = read_result(path)
+    if known is None:
+        return None
+    described = run.described(usual)
+    described["made_from"]["kernels"] = KERNELS[SETS[cell.set][0]]
+    if (difference := disagreement(known, described)) is not None:
+        raise another_run(out, path, difference)
+    return {name: value for name, value in known.items() if name not in (*described, "made_by")}
+
+
+def _fitted(molecules: MoleculeSet, cell: Cell, setting: Setting, work: Path) -> dict[str, Any]:
+    """The full model with this kernel."""
     run = FoldRun(molecules.collection(work, setting), cell.fold, is_intensive(SETS[cell.set][1]))
     return next(result for _, result in run.full([cell]))

@@ -23,8 +23,19 @@ from mislabel.errors import MislabelWarning, unknown_name
 from mislabel.estimators import LabelNoiseRegressor
 from mislabel.evaluation import detection_report
 from mislabel.progress import ProgressReporter
-from mislabel.reproduce.molecule_sets import N_FOLDS, SETS, Collection, collections_of, is_intensive, load_collection
-from mislabel.reproduce.results import write_result
+from mislabel.reproduce.molecule_sets import (
+    KERNELS,
+    N_FOLDS,
+    SETS,
+    Collection,
+    collections_of,
+    is_intensive,
+    load_molecules,
+)
+from mislabel.reproduce.results import another_run, disagreement, read_result, write_result
+
+#: To be raised when a change to the package changes the numbers of the table: older results are then not added to.
+NUMBERS_VERSION = 1
 
 RATES = (10, 30, 50, 70, 90)
 LEVELS = (10, 50, 100, 200)
@@ -93,18 +104,77 @@ def run_table1(
     verbose: int = 0,
 ) -> int:
     """Compute the cells that are not there yet; returns how many that were."""
-    missing = [cell for cell in cells if not cell.path(out).exists()]
     with ProgressReporter(verbose) as progress:
+        run = Run(data, limit, cells)
+        missing = run.missing(out, cells)
         collections = {
-            name: load_collection(name, data, work, limit, verbose) for name in collections_of([c.set for c in missing])
+            name: run.molecules[name].collection(work, verbose=verbose)
+            for name in collections_of([cell.set for cell in missing])
         }
         for done, (cell, result) in enumerate(_results(missing, collections), start=1):
-            write_result(cell.path(out), {**described(cell, collections[SETS[cell.set][0]].size), **result})
+            write_result(cell.path(out), {**run.described(cell), **result})
             progress(
                 f"{done} of {len(missing)} cells: {cell.set} {cell.rate}/{cell.level} fold {cell.fold} {cell.mode}",
                 done / len(missing),
             )
     return len(missing)
+
+
+class Run:
+    """What the results of one run are made from: molecules, a limit on their number, and graph kernels.
+
+    kernels : what else than the table's own kernel the results of each collection depend on.
+    """
+
+    def __init__(
+        self, data: Path | None, limit: int | None, cells: Sequence[Cell], kernels: dict[str, Any] | None = None
+    ) -> None:
+        names = [cell.set for cell in cells]
+        self.limit = limit
+        self.kernels = KERNELS if kernels is None else kernels
+        self.molecules = {name: load_molecules(name, data, limit) for name in collections_of(names)}
+        self._data = {name: self.molecules[SETS[name][0]].fingerprint(SETS[name][1]) for name in dict.fromkeys(names)}
+
+    def described(self, cell: Cell) -> dict[str, Any]:
+        """What every result says about itself."""
+        collection = SETS[cell.set][0]
+        return {
+            "set": cell.set,
+            "rate": cell.rate,
+            "level": cell.level,
+            "fold": cell.fold,
+            "mode": cell.mode,
+            "seed": cell.seed,
+            "molecules": len(self.molecules[collection].molecules),
+            "made_from": {
+                "limit": self.limit,
+                "data": self._data[cell.set],
+                "kernels": self.kernels[collection],
+                "version": NUMBERS_VERSION,
+            },
+        }
+
+    def missing(self, out: Path, cells: Sequence[Cell]) -> list[Cell]:
+        """Cells without a result; a folder with results that were made from something else is refused."""
+        self._check_limit(out)
+        missing = []
+        for cell in cells:
+            stored = read_result(cell.path(out))
+            if stored is None:
+                missing.append(cell)
+            elif (difference := disagreement(stored, self.described(cell))) is not None:
+                raise another_run(out, cell.path(out), difference)
+        return missing
+
+    def _check_limit(self, out: Path) -> None:
+        """One table has one limit, also in the rows that this run does not look at."""
+        for path in sorted(out.glob("*/*/*.json")):
+            stored = read_result(path) or {}
+            limit, count = stored.get("made_from", {}).get("limit", self.limit), stored.get("molecules", 0)
+            if limit != self.limit:
+                raise another_run(out, path, f"limit {limit} instead of {self.limit}")
+            if self.limit is not None and count > self.limit:
+                raise another_run(out, path, f"{count} molecules instead of at most {self.limit}")
 
 
 def _results(missing: list[Cell], collections: dict[str, Collection]) -> Iterator[tuple[Cell, dict[str, Any]]]:
@@ -258,16 +328,3 @@ def _best_uniform(values: np.ndarray, squares: np.ndarray) -> float:
     step = grid[1] - grid[0]
     near = (max(bounds[0], start - step), min(bounds[1], start + step))
     return float(np.exp(minimize_scalar(objective, bounds=near, method="bounded").x))
-
-
-def described(cell: Cell, molecules: int) -> dict[str, Any]:
-    """What every result says about itself."""
-    return {
-        "set": cell.set,
-        "rate": cell.rate,
-        "level": cell.level,
-        "fold": cell.fold,
-        "mode": cell.mode,
-        "seed": cell.seed,
-        "molecules": molecules,
-    }

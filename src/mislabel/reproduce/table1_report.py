@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import json
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -14,6 +14,7 @@ import numpy as np
 
 from mislabel.reproduce.molecule_sets import N_FOLDS, SETS
 from mislabel.reproduce.noisy_kernel import noisy_kernel_cells
+from mislabel.reproduce.results import read_result, write_text
 from mislabel.reproduce.table1 import LEVELS, MODES, RATES, Cell
 
 #: Decimals to which the paper prints its numbers: ours are rounded likewise before they are compared.
@@ -64,13 +65,13 @@ def collect(out: Path, rates: Sequence[int] = RATES, levels: Sequence[int] = LEV
     paper = paper_rows()
     rows = []
     for name in SETS:
-        pristine = [_read(Cell(fold, name, 0, 0, "basic").path(out)) for fold in range(N_FOLDS)]
+        pristine = [read_result(Cell(fold, name, 0, 0, "basic").path(out)) for fold in range(N_FOLDS)]
         clean = [item["mae"] for item in pristine if item is not None]
         for rate in rates:
             for level in levels:
                 folds = []
                 for fold in range(N_FOLDS):
-                    parts = {mode: _read(Cell(fold, name, rate, level, mode).path(out)) for mode in MODES}
+                    parts = {mode: read_result(Cell(fold, name, rate, level, mode).path(out)) for mode in MODES}
                     if all(part is not None for part in parts.values()):
                         folds.append(parts)
                 if folds:
@@ -78,10 +79,6 @@ def collect(out: Path, rates: Sequence[int] = RATES, levels: Sequence[int] = LEV
                     ours["pristine"] = float(np.mean(clean)) if clean else float("nan")
                     rows.append(Row(name, rate, level, len(folds), ours, paper[name, rate, level]))
     return rows
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    return json.loads(path.read_text()) if path.exists() else None
 
 
 def _means(folds: list[dict[str, Any]]) -> dict[str, float]:
@@ -99,14 +96,15 @@ def _means(folds: list[dict[str, Any]]) -> dict[str, float]:
 def write_table(out: Path, rows: list[Row]) -> Path:
     """The table as Markdown and as CSV; returns the path of the first."""
     target = out / "table1.md"
-    target.write_text("\n".join(_markdown(rows) + _noisy_kernel(out)) + "\n")
+    write_text(target, "\n".join(_markdown(rows) + _noisy_kernel(out)) + "\n")
     names, theirs = (list(rows[0].ours), list(rows[0].paper)) if rows else ([], [])
-    with (out / "table1.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["set", "rate", "level", "folds", *names, *(f"paper_{name}" for name in theirs)])
-        for row in rows:
-            ours = [f"{row.ours[name]:.5g}" for name in names]
-            writer.writerow([row.set, row.rate, row.level, row.folds, *ours, *row.paper.values()])
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    writer.writerow(["set", "rate", "level", "folds", *names, *(f"paper_{name}" for name in theirs)])
+    for row in rows:
+        ours = [f"{row.ours[name]:.5g}" for name in names]
+        writer.writerow([row.set, row.rate, row.level, row.folds, *ours, *row.paper.values()])
+    write_text(out / "table1.csv", file.getvalue())
     return target
 
 
@@ -150,8 +148,8 @@ def _noisy_kernel(out: Path) -> list[str]:
     """Fits whose graph kernel was chosen on noisy labels, beside those of the same fold with the usual one."""
     paper, lines = paper_rows(), []
     for cell in noisy_kernel_cells(folds=range(N_FOLDS)):
-        found = _read(cell.path(out))
-        usual = _read(replace(cell, mode="full").path(out))
+        found = read_result(cell.path(out))
+        usual = read_result(replace(cell, mode="full").path(out))
         if found is None or usual is None:
             continue
         pairs = [(part["noise_variance"]["auroc"], part["z"]["auroc"], part["mae"]) for part in (found, usual)]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mislabel.errors import NotConvergedError
+from mislabel.errors import SingularPairError
+from mislabel.kernels.graphs.direct_solution import NoSolutionError, OneGraph, PairTables, Solution, solve_directly
 from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.marginalized_loops import GraphArrays, Similarity, pair_values
 from mislabel.kernels.graphs.packing import Kinds, PackedGraphs
@@ -20,7 +21,9 @@ from mislabel.linalg.contract import FloatArray, IntArray
 MAX_KINDS = 300
 #: Entries that a table of a block may have.
 _TABLE_ENTRIES = 1 << 20
-MAX_STEPS = 10_000
+#: Steps after which a pair is given up in double precision and solved directly: what the two systems of a pair take from each
+#: other spoils both where they do not end soon.
+MAX_STEPS = 400
 #: Steps after which a pair is given up in single precision and done in double.
 SINGLE_STEPS = 8
 #: Accuracy of derivatives in single precision: by how much residuals must fall. First guesses by slots are ten times better.
@@ -62,6 +65,7 @@ class PairEngine:
         self._tables: dict[tuple[str, bool], tuple[FloatArray, FloatArray]] = {}
         self._slots = self._lay_out_slots()
         self._double: PairEngine | None = None
+        self._names = [graph.name for graph in together]
 
     def _lay_out(self, walk: Walk) -> GraphArrays:
         scale = self.gaussian.length_scale if self.gaussian else None
@@ -158,6 +162,8 @@ class PairEngine:
         most = SINGLE_STEPS if single else MAX_STEPS
         linear = SINGLE_SLOPES if single else self.walk.tol
         pair_values(left, right, shifted, similarity, self.walk.tol, linear, most, values, steps, slopes, nodal)
+        if with_slopes:  # nodes so different that their similarity is zero
+            steps[~np.isfinite(slopes).all(axis=1)] = -1
         if single and (steps < 0).any():
             # Nearly equal graphs make nearly singular systems, which single precision spoils: few pairs, done in double.
             hard = np.flatnonzero(steps < 0)
@@ -167,12 +173,81 @@ class PairEngine:
             else:
                 values[hard] = doubled.values(pairs[hard])
             return
-        failed = np.count_nonzero(steps < 0)
-        if failed:
-            raise NotConvergedError(
-                f"the graph kernel did not converge for {failed} of {len(pairs)} pairs: raise "
-                "stopping_probability, lower the node and edge similarities to at most one, or use dtype='float64'."
+        self._solve_hard(shifted, np.flatnonzero(steps < 0), values, slopes, nodal)
+
+    def _solve_hard(
+        self, shifted: IntArray, hard: IntArray, values: FloatArray, slopes: FloatArray, nodal: np.ndarray
+    ) -> None:
+        """Solve pairs directly that did not converge, and put what they give where it belongs."""
+        counts = np.diff(self.packed.node_start)
+        ends = np.cumsum(counts[shifted[:, 0]] * counts[shifted[:, 1]])
+        for number in hard:
+            found = self._directly(int(shifted[number, 0]), int(shifted[number, 1]), len(slopes) > 0)
+            values[number] = found.value
+            if len(slopes):
+                slopes[number] = found.slopes
+            if len(nodal):
+                nodal[ends[number] - found.nodal.size : ends[number]] = found.nodal.ravel()
+
+    def _directly(self, first: int, second: int, with_slopes: bool) -> Solution:
+        """One pair by a direct solution; derivatives are in the order of the loops."""
+        one, two = (self._one_graph(graph) for graph in (first, second))
+        node, node_slopes = self._table_of_pair(self.walk.node_kernel, "node", first, second, with_slopes)
+        edge, edge_slopes = np.ones((one.left.size, two.left.size)), []
+        if self.rest is not None:
+            edge, edge_slopes = self._table_of_pair(self.rest, "edge", first, second, with_slopes)
+        by_length = np.zeros_like(edge)
+        if self.gaussian is not None:
+            lengths = [self.packed.length[slice(*self.packed.edge_start[g : g + 2])] for g in (first, second)]
+            squared = ((lengths[0][:, None] - lengths[1]) / self.gaussian.length_scale) ** 2
+            gaussian = np.exp(-0.5 * squared)
+            edge, by_length, edge_slopes = (
+                edge * gaussian,
+                edge * gaussian * squared,
+                [s * gaussian for s in edge_slopes],
             )
+        tables = PairTables(node, edge, node_slopes, [by_length, *edge_slopes] if with_slopes else [])
+        try:
+            found = solve_directly(one, two, tables)
+        except NoSolutionError as error:
+            raise self._no_similarity(first, second, str(error)) from None
+        if not np.isfinite(found.value):
+            raise self._no_similarity(first, second, "their similarity is larger than any number")
+        n_edge = len(tables.edge_slopes)
+        order = [0, 1, *range(1 + n_edge, len(found.slopes)), *range(2, 1 + n_edge)] if with_slopes else []
+        return found._replace(slopes=found.slopes[order])
+
+    def _one_graph(self, graph: int) -> OneGraph:
+        packed, walk = self.packed, self.walk
+        nodes, edges = (slice(*starts[graph : graph + 2]) for starts in (packed.node_start, packed.edge_start))
+        root = np.sqrt(packed.degree[nodes] / (1.0 - walk.stopping))
+        left, right = packed.left[edges], packed.right[edges]
+        weight = packed.weight[edges] / (root[left] * root[right])
+        return OneGraph(root, walk.starting * packed.start[nodes], left, right, weight)
+
+    def _table_of_pair(
+        self, piece: Piece, what: str, first: int, second: int, with_slopes: bool
+    ) -> tuple[FloatArray, list[FloatArray]]:
+        """Similarities of all nodes (or edges) of two graphs, in double precision, and their derivatives."""
+        kinds, starts = getattr(self.packed, f"{what}_kinds"), getattr(self.packed, f"{what}_start")
+        codes = [kinds.codes[slice(*starts[graph : graph + 2])] for graph in (first, second)]
+        values = [{name: column[code] for name, column in kinds.values.items()} for code in codes]
+        table, slopes = _table(piece, *values, codes[0].size, codes[1].size, with_slopes, "float64")
+        return table, list(slopes) if with_slopes else []
+
+    def _no_similarity(self, first: int, second: int, why: str) -> SingularPairError:
+        walk = self.walk
+        settings = [f"stopping_probability={walk.stopping:g}", f"starting_probability={walk.starting:g}"]
+        settings += [
+            f"{item.name}={item.value:g}"
+            for piece in (walk.node_kernel, walk.edge_kernel)
+            for item in piece.parameters()
+        ]
+        return SingularPairError(
+            f"graph {first} ({self._names[first]}) and graph {second - self._offset} ({self._names[second]}) have no similarity "
+            f"under this kernel ({', '.join(settings)}): "
+            f"{why}. Raise stopping_probability, or lower the similarities of nodes and edges to at most one."
+        )
 
     def _in_double(self) -> PairEngine:
         """The same engine in double precision, made when it is first needed."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from mislabel.errors import GramFileError, InvalidParameterError
+from mislabel.errors import InvalidParameterError
+from mislabel.kernels.adapters import PrecomputedKernel
+from mislabel.kernels.fingerprints import fingerprint
+from mislabel.kernels.gram_files import gram_in_file
+from mislabel.kernels.matrix_blocks import Blocks
 from mislabel.kernels.on_data import take
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.progress import Progress, ProgressReporter
@@ -36,45 +39,6 @@ class PreparedKernel(Protocol):
 
     def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         """The same with derivatives by the logarithms of all hyperparameters."""
-
-
-class _Blocks:
-    """A matrix cut into square blocks; of a symmetric one only those on and below the diagonal are worked on."""
-
-    def __init__(self, shape: tuple[int, int], symmetric: bool, pairs_per_block: int) -> None:
-        edge = max(1, int(np.sqrt(pairs_per_block)))
-        self.rows = [(start, min(start + edge, shape[0])) for start in range(0, shape[0], edge)]
-        self.columns = [(start, min(start + edge, shape[1])) for start in range(0, shape[1], edge)]
-        self.index = [
-            (i, j) for i in range(len(self.rows)) for j in range(len(self.columns)) if not symmetric or j <= i
-        ]
-        self.symmetric = symmetric
-
-    def pairs(self, number: int) -> IntArray:
-        """The pairs of one block, row by row; on the diagonal only those not above it."""
-        i, j = self.index[number]
-        rows, columns = np.arange(*self.rows[i]), np.arange(*self.columns[j])
-        pairs = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
-        return pairs[pairs[:, 0] >= pairs[:, 1]] if self.symmetric and i == j else pairs
-
-    def largest_first(self, numbers: Iterable[int]) -> list[int]:
-        """Blocks in an order in which nobody waits long for the last: those on the diagonal have half as much to do."""
-        return sorted(numbers, key=lambda number: self.symmetric and self.index[number][0] == self.index[number][1])
-
-    def store(self, number: int, values: FloatArray, out: np.ndarray) -> None:
-        """Write one block where it belongs, and its mirror image where the matrix is symmetric."""
-        i, j = self.index[number]
-        (top, bottom), (left, right) = self.rows[i], self.columns[j]
-        if self.symmetric and i == j:
-            pairs = self.pairs(number)
-            block = np.empty((bottom - top, right - left), dtype=out.dtype)
-            block[pairs[:, 0] - top, pairs[:, 1] - left] = values
-            block[pairs[:, 1] - top, pairs[:, 0] - left] = values
-        else:
-            block = values.reshape(bottom - top, right - left)
-        out[top:bottom, left:right] = block
-        if self.symmetric and i != j:
-            out[left:right, top:bottom] = block.T
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -126,14 +90,14 @@ def gram_in_memory(
 ) -> FloatArray:
     """The whole matrix as an array."""
     out = np.empty(prepared.shape, dtype=dtype)
-    blocks = _Blocks(prepared.shape, prepared.symmetric, _block_size(out.size, n_jobs))
+    blocks = Blocks(prepared.shape, prepared.symmetric, _block_size(out.size, n_jobs))
     runner = run if run is not None else _threads(prepared, n_jobs)
     _fill(blocks, range(len(blocks.index)), out, runner, progress, lambda number: None)
     return out
 
 
 def _fill(
-    blocks: _Blocks,
+    blocks: Blocks,
     todo: Sequence[int],
     out: np.ndarray,
     run: BlockRunner,
@@ -142,12 +106,24 @@ def _fill(
 ) -> None:
     total = max(len(blocks.index), 1)
     count = total - len(todo)
-    for number, values in run(blocks.pairs, blocks.largest_first(todo)):
-        blocks.store(number, values, out)
-        finished(number)
-        count += 1
-        if progress is not None:
-            progress("similarities", count / total)
+    with _stopped_at_the_end(run(blocks.pairs, blocks.largest_first(todo))) as results:
+        for number, values in results:
+            blocks.store(number, values, out)
+            finished(number)
+            count += 1
+            if progress is not None:
+                progress("similarities", count / total)
+
+
+@contextmanager
+def _stopped_at_the_end(results: Iterator[Any]) -> Generator[Iterator[Any]]:
+    """Let threads end with the loop over their results, also where that fails: not when the last trace of it is gone."""
+    try:
+        yield results
+    finally:
+        close = getattr(results, "close", None)
+        if close is not None:
+            close()
 
 
 def _threads(prepared: PreparedKernel, n_jobs: int | None) -> BlockRunner:
@@ -159,12 +135,13 @@ def gradient_in_blocks(prepared: PreparedKernel, n_jobs: int | None) -> tuple[Fl
     """Matrix and (n, n, p) derivatives by the logarithms of all hyperparameters."""
     size = prepared.shape[0]
     matrix, gradient = np.empty((size, size)), None
-    for _, (pairs, values, slopes) in _slopes_by_block(prepared, n_jobs):
-        if gradient is None:
-            gradient = np.empty((size, size, slopes.shape[1]))
-        i, j = pairs.T
-        matrix[i, j] = matrix[j, i] = values
-        gradient[i, j] = gradient[j, i] = slopes
+    with _stopped_at_the_end(_slopes_by_block(prepared, n_jobs)) as results:
+        for _, (pairs, values, slopes) in results:
+            if gradient is None:
+                gradient = np.empty((size, size, slopes.shape[1]))
+            i, j = pairs.T
+            matrix[i, j] = matrix[j, i] = values
+            gradient[i, j] = gradient[j, i] = slopes
     assert gradient is not None
     return matrix, gradient
 
@@ -172,9 +149,10 @@ def gradient_in_blocks(prepared: PreparedKernel, n_jobs: int | None) -> tuple[Fl
 def contract_in_blocks(prepared: PreparedKernel, weights: FloatArray, n_jobs: int | None) -> FloatArray:
     """``sum_ij W_ij dK_ij`` by the logarithms of all hyperparameters; W symmetric."""
     parts: dict[int, FloatArray] = {}
-    for number, (pairs, _, slopes) in _slopes_by_block(prepared, n_jobs):
-        i, j = pairs.T
-        parts[number] = np.where(i == j, weights[i, j], weights[i, j] + weights[j, i]) @ slopes
+    with _stopped_at_the_end(_slopes_by_block(prepared, n_jobs)) as results:
+        for number, (pairs, _, slopes) in results:
+            i, j = pairs.T
+            parts[number] = np.where(i == j, weights[i, j], weights[i, j] + weights[j, i]) @ slopes
     # In a fixed order, so that the result does not depend on which thread was faster.
     return np.sum([parts[number] for number in sorted(parts)], axis=0)
 
@@ -183,7 +161,7 @@ def _slopes_by_block(
     prepared: PreparedKernel, n_jobs: int | None
 ) -> Iterator[tuple[int, tuple[IntArray, FloatArray, FloatArray]]]:
     """For the blocks of a symmetric matrix, as they come: number, pairs, values and derivatives."""
-    blocks = _Blocks(prepared.shape, True, _block_size(prepared.shape[0] ** 2, n_jobs))
+    blocks = Blocks(prepared.shape, True, _block_size(prepared.shape[0] ** 2, n_jobs))
 
     def work(number: int) -> tuple[IntArray, FloatArray, FloatArray]:
         pairs = blocks.pairs(number)
@@ -196,13 +174,22 @@ class _AnyKernel:
     """Any kernel object, evaluated block by block."""
 
     def __init__(self, kernel: Any, X: Sequence[Any], Y: Sequence[Any] | None) -> None:
+        if isinstance(kernel, PrecomputedKernel):
+            raise InvalidParameterError(
+                "a precomputed kernel is its own matrix: there is nothing to compute by blocks."
+            )
         self._kernel, self._left, self._right = kernel, X, X if Y is None else Y
         self.symmetric = Y is None
         self.shape = (len(X), len(self._right))
 
     def values(self, pairs: IntArray) -> FloatArray:
         rows, columns = np.unique(pairs[:, 0]), np.unique(pairs[:, 1])
-        block = np.asarray(self._kernel(take(self._left, rows, self._kernel), take(self._right, columns, self._kernel)))
+        left = take(self._left, rows, self._kernel)
+        if self.symmetric and np.array_equal(rows, columns):
+            # Points with themselves: noise that a kernel adds on the diagonal is there only if it is told so.
+            block = np.asarray(self._kernel(left))
+        else:
+            block = np.asarray(self._kernel(left, take(self._right, columns, self._kernel)))
         return block[pairs[:, 0] - rows[0], pairs[:, 1] - columns[0]]
 
     def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -225,7 +212,9 @@ def gram_matrix(
 
     With ``path`` the matrix is a memory-mapped ``.npy`` file. It is written block by block, so that work that was stopped
     (however rudely) is taken up again where it was: calling the function once more computes only what is missing, and
-    returns the finished matrix at once if nothing is. A fingerprint of graphs and kernel keeps different matrices apart.
+    returns the finished matrix at once if nothing is. The file knows by a fingerprint whose matrix it is, and is refused with a
+    GramFileError for any other kernel, points or dtype; a checksum of every block is compared on opening, and blocks that
+    were damaged are computed again with a GramFileWarning. What you write into the returned array counts as damage.
     ``run`` evaluates the blocks elsewhere than in threads of this process, see :mod:`mislabel.distributed`.
     """
     if hasattr(kernel, "graphs_of"):
@@ -236,66 +225,17 @@ def gram_matrix(
         if path is None:
             return gram_in_memory(prepared, n_jobs=n_jobs, dtype=dtype, progress=report, run=run)
         runner = run if run is not None else _threads(prepared, n_jobs)
-        return _gram_in_file(prepared, Path(path), fingerprint(kernel, X, Y, dtype), runner, dtype, report)
-
-
-def _gram_in_file(
-    prepared: PreparedKernel, path: Path, identity: str, run: BlockRunner, dtype: str, progress: Progress
-) -> np.ndarray:
-    blocks = _Blocks(prepared.shape, prepared.symmetric, BLOCK_PAIRS)
-    record = path.with_name(path.name + ".progress")
-    header = json.dumps({"fingerprint": identity, "blocks": len(blocks.index)}).encode() + b"\n"
-    done = _finished_blocks(path, record, header, len(blocks.index))
-    if done is None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        matrix = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=prepared.shape)
-        matrix.flush()
-        record.write_bytes(header)
-        done = set()
-    else:
-        matrix = np.lib.format.open_memmap(path, mode="r+")
-    todo = [number for number in range(len(blocks.index)) if number not in done]
-    with record.open("ab", buffering=0) as log:
-        # A block is written down as finished only after its numbers are in the file.
-        _fill(blocks, todo, matrix, run, progress, lambda number: log.write(b"%08d\n" % number) and None)
-    matrix.flush()
-    return matrix
-
-
-def _finished_blocks(path: Path, record: Path, header: bytes, count: int) -> set[int] | None:
-    """Numbers of the blocks already there; None for a fresh start."""
-    if not path.exists() and not record.exists():
-        return None
-    if not record.exists():
-        raise GramFileError(
-            f"{path} exists but its record {record.name} does not: it was not made by gram_matrix, or the record was "
-            "removed. Choose another path, or delete the file to start afresh."
+        blocks = Blocks(prepared.shape, prepared.symmetric, BLOCK_PAIRS)
+        identity = fingerprint(kernel, _plain(X), _plain(Y), np.dtype(dtype).str, BLOCK_PAIRS)
+        return gram_in_file(
+            Path(path),
+            blocks,
+            dtype,
+            identity,
+            lambda todo, out, finished: _fill(blocks, todo, out, runner, report, finished),
         )
-    if not path.exists():
-        return None
-    content = record.read_bytes()
-    if not content.startswith(header):
-        raise GramFileError(
-            f"{path} holds similarities of other graphs, or of a kernel with other hyperparameters or dtype. Choose "
-            f"another path, or delete it and {record.name} to start afresh."
-        )
-    lines = content[len(header) :].split(b"\n")[:-1]  # a torn last line is a block that is computed again
-    return {int(line) for line in lines if len(line) == 8 and line.isdigit() and int(line) < count}
 
 
-def fingerprint(kernel: Any, X: Sequence[Any], Y: Sequence[Any] | None, dtype: str) -> str:
-    """A hash of the kernel with all its settings, and of everything it is applied to."""
-    # What is not set changes nothing: matrices on disk survive new options.
-    settings = {
-        name: value for name, value in kernel.get_params(deep=False).items() if name != "n_jobs" and value is not None
-    }
-    digest = hashlib.sha256(repr((type(kernel).__qualname__, sorted(settings.items()), dtype)).encode())
-    for items in (X, Y):
-        digest.update(b"|")
-        for item in () if items is None else items:
-            digest.update(
-                item.fingerprint()
-                if hasattr(item, "fingerprint")
-                else hashlib.sha256(np.ascontiguousarray(item).tobytes()).digest()
-            )
-    return digest.hexdigest()
+def _plain(points: Any) -> Any:
+    """Points whose fingerprint does not depend on what kind of sequence they are in."""
+    return list(points) if isinstance(points, tuple) else points

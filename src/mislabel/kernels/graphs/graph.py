@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mislabel.errors import InvalidGraphError
+from mislabel.kernels.fingerprints import digest_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +67,8 @@ class Graph:
         return f"Graph({self.name}: {self.n_nodes} nodes, {self.n_edges} edges)"
 
     def fingerprint(self) -> bytes:
-        """A hash of everything that a kernel could see."""
-        digest = hashlib.sha256(np.int64([self.n_nodes, self.n_edges]).tobytes())
-        for values in (self.edges, self.weights):
-            digest.update(np.ascontiguousarray(values).tobytes())
-        for attributes in (self.nodes, self.edge_labels):
-            for name in sorted(attributes):
-                values = attributes[name]
-                digest.update(name.encode())
-                digest.update(repr(values.tolist()).encode() if values.dtype.kind == "O" else values.tobytes())
-        return digest.digest()
+        """A hash of everything that a kernel could see, to the bit."""
+        return digest_of([self.n_nodes, self.edges, self.weights, dict(self.nodes), dict(self.edge_labels)])
 
     @classmethod
     def from_ase(cls, atoms: Any, adjacency: str = "tent1", zoom: float = 1.0, name: str | None = None) -> Graph:

@@ -1,0 +1,105 @@
+"""The similarity of one pair of graphs by a direct solution in double precision: slow, and sure.
+
+For the few pairs that conjugate gradients do not get to converge. With ``root = V^(1/2)`` the system of
+:mod:`two_sided_loops` is ``(I - root W root) y = root f`` and ``x = root y``: symmetric, positive definite exactly where walks
+die out, and defined for node similarities of zero too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import csr_matrix
+from scipy.sparse.linalg import LinearOperator, cg
+
+from mislabel.linalg.contract import FloatArray, IntArray
+
+#: Up to this many pairs of nodes the matrix is factorised (128 megabytes); beyond, each system is solved by plain conjugate
+#: gradients, which keep no matrix and lose nothing to the other system.
+MOST_DENSE = 4096
+#: Accuracy and number of steps there.
+_ACCURACY, _STEPS = 1e-11, 20_000
+
+
+class NoSolutionError(ArithmeticError):
+    """The system has no solution that is a sum over walks; the message says why."""
+
+
+class OneGraph(NamedTuple):
+    """One graph of a pair."""
+
+    root: FloatArray  # (nodes) square root of the weighted degree
+    begin: FloatArray  # (nodes) starting probability
+    left: IntArray  # (edges) nodes that an edge joins
+    right: IntArray
+    weight: FloatArray  # (edges) normalised by both roots; halved for self-loops
+
+
+class PairTables(NamedTuple):
+    """Similarities of all nodes and edges of two graphs."""
+
+    nodes: FloatArray  # (nodes, nodes)
+    edges: FloatArray  # (edges, edges), with everything that a similarity of edges depends on
+    node_slopes: list[FloatArray]  # derivatives by the logarithms of the parameters
+    edge_slopes: list[FloatArray]
+
+
+class Solution(NamedTuple):
+    """What a pair of graphs gives."""
+
+    value: float
+    slopes: FloatArray  # by (edges as a whole, each edge derivative, each node derivative), in this order
+    nodal: FloatArray  # (nodes, nodes)
+
+
+def solve_directly(first: OneGraph, second: OneGraph, tables: PairTables) -> Solution:
+    """Kernel value, derivatives and similarities of nodes of two graphs."""
+    source = np.outer(first.root, second.root)
+    start = np.outer(first.begin, second.begin) / source
+    coupling = _coupled(first, second, tables.edges)
+    f, u = source.ravel(), start.ravel()
+    if not (np.isfinite(tables.nodes).all() and np.isfinite(coupling.data).all() and np.isfinite([f, u]).all()):
+        raise NoSolutionError("a similarity of their nodes or edges is NaN or infinite")
+    root = np.sqrt(tables.nodes).ravel()
+    x, z = _solved(coupling, root, np.column_stack([root * f, root * u])).T
+    # V^-1 x and V^-1 z, also where V is zero.
+    inner_x, inner_z = coupling @ x + f, coupling @ z + u
+    by_edges = [z @ (coupling @ x)]
+    by_edges += [z @ (_coupled(first, second, slope) @ x) for slope in tables.edge_slopes]
+    by_nodes = [float(np.sum(inner_z * slope.ravel() * inner_x)) for slope in tables.node_slopes]
+    return Solution(float(u @ x), np.array(by_edges + by_nodes), (x / f).reshape(source.shape))
+
+
+def _coupled(first: OneGraph, second: OneGraph, similar: FloatArray) -> csr_matrix:
+    """W, or its derivative: every pair of edges couples its pairs of ends, straight and crossed, in both directions."""
+    width = second.root.size
+    size = first.root.size * width
+    weight = (first.weight[:, None] * second.weight * similar).ravel()
+    i, j = (width * ends[:, None] for ends in (first.left, first.right))
+    straight, back = (i + second.left).ravel(), (j + second.right).ravel()
+    crossed, across = (i + second.right).ravel(), (j + second.left).ravel()
+    rows = np.concatenate([straight, back, crossed, across])
+    columns = np.concatenate([back, straight, across, crossed])
+    return csr_matrix((np.tile(weight, 4), (rows, columns)), shape=(size, size))
+
+
+def _solved(coupling: csr_matrix, root: FloatArray, sources: FloatArray) -> FloatArray:
+    if root.size > MOST_DENSE:
+        return np.column_stack([_solved_in_steps(coupling, root, source) for source in sources.T])
+    matrix = -(root[:, None] * coupling.toarray() * root)
+    matrix.ravel()[:: root.size + 1] += 1.0
+    try:
+        return root[:, None] * cho_solve(cho_factor(matrix, lower=True, overwrite_a=True), sources)
+    except LinAlgError:
+        raise NoSolutionError("their walks do not die out: the sum over all walks is infinite") from None
+
+
+def _solved_in_steps(coupling: csr_matrix, root: FloatArray, source: FloatArray) -> FloatArray:
+    system = LinearOperator(coupling.shape, matvec=lambda y: y - root * (coupling @ (root * y)), dtype=float)
+    found, steps = cg(system, source, rtol=_ACCURACY, maxiter=_STEPS)
+    # Along a direction in which walks grow, conjugate gradients would still find a point where the residual vanishes.
+    if steps != 0 or not found @ (system @ found) > 0.0:
+        raise NoSolutionError(f"the solution for {root.size} pairs of nodes was not found in {_STEPS} steps")
+    return root * found
