@@ -309,15 +309,17 @@ def _write_excel(source: Path, chosen: Decisions, partial: Path, trail: bool) ->
 
 
 def _write_xyz(source: Path, chosen: Decisions, partial: Path, trail: bool) -> None:
-    from mislabel.data.molecules import replace_xyz_labels
+    from mislabel.data.molecules import write_xyz
 
-    partial.write_text(replace_xyz_labels(source, chosen.label, *_values_and_drops(chosen)), encoding="utf-8")
+    with partial.open("wb") as out:
+        write_xyz(source, chosen.label, *_values_and_drops(chosen), out)
 
 
 def _write_sdf(source: Path, chosen: Decisions, partial: Path, trail: bool) -> None:
-    from mislabel.data.molecules import replace_sdf_labels
+    from mislabel.data.molecules import write_sdf
 
-    partial.write_text(replace_sdf_labels(source, chosen.label, *_values_and_drops(chosen)), encoding="utf-8")
+    with partial.open("wb") as out:
+        write_sdf(source, chosen.label, *_values_and_drops(chosen), out)
 
 
 def _values_and_drops(chosen: Decisions) -> tuple[dict[int, float], set[int]]:
@@ -326,4 +328,4 @@ def _values_and_drops(chosen: Decisions) -> tuple[dict[int, float], set[int]]:
 
 
 TABLE_WRITERS = {"text": _write_text, "Parquet": _write_parquet, "Excel": _write_excel}
-MOLECULE_WRITERS = {".xyz": _write_xyz, ".extxyz": _write_xyz, ".sdf": _write_sdf}
+MOLECULE_WRITERS = {".xyz": _write_xyz, ".extxyz": _write_xyz, ".sdf": _write_sdf, ".mol": _write_sdf}
