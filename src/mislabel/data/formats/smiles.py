@@ -69,8 +69,16 @@ def bond_graphs(smiles: Iterable[Any], source: str) -> list[Graph]:
     """Graphs of a column of SMILES; errors name the line of the ``source`` file."""
     graphs = []
     for row, text in enumerate(smiles):
+        where = f"{source}, line {row + 2}"
+        words = text.split(maxsplit=1) if isinstance(text, str) else []
+        if len(words) > 1 and not words[1].startswith("|"):
+            # RDKit takes what follows a blank for a name, and half a molecule for the whole.
+            raise MoleculeFileError(
+                f"{where}: the SMILES string {text[:100]!r} has a blank inside; if a name follows it, give names a column of "
+                "their own."
+            )
         try:
             graphs.append(Graph.from_smiles(text))
         except (ValueError, TypeError) as error:
-            raise MoleculeFileError(f"{source}, line {row + 2}: {error}") from None
+            raise MoleculeFileError(f"{where}: {error}") from None
     return graphs
