@@ -17,7 +17,7 @@ from mislabel.kernels.graphs.molecules import SYMBOLS
 from mislabel.linalg.contract import FloatArray, IntArray
 
 #: Every property takes a value per molecule: a file with more names than this has its comments misread, or is an attack.
-_MOST_PROPERTIES = 10_000
+MOST_PROPERTIES = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +143,9 @@ def collect(path: Path, records: Iterable[tuple[Any, dict[str, Any]]], units: di
         molecules.append(molecule)
         rows.append(properties)
         names.update(dict.fromkeys(properties))
-        if len(names) > _MOST_PROPERTIES:
+        if len(names) > MOST_PROPERTIES:
             raise MoleculeFileError(
-                f"{path}, molecule {len(rows) - 1}: the file has more than {_MOST_PROPERTIES:,} different properties up to "
+                f"{path}, molecule {len(rows) - 1}: the file has more than {MOST_PROPERTIES:,} different properties up to "
                 "here; are the comments not in the form name=value?"
             )
     if not molecules:

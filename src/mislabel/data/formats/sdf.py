@@ -26,6 +26,8 @@ from mislabel.kernels.graphs.molecules import SYMBOLS
 
 _END_OF_RECORD = b"$$$$"
 _END_OF_ATOMS = b"M  END"
+#: Lines of one molecule; a thousand times what a large one has.
+_MOST_LINES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,9 @@ def write_sdf(source: Path, label: str, values: dict[int, float], dropped: set[i
                 count += 1
                 _, _, entries = _parsed(record, chem)
                 if record.number in dropped:
-                    continue
-                if record.number in values:
+                    # A byte order mark belongs to the file, not to its first molecule.
+                    piece = piece[: len(piece) - len(without_mark(piece))] if record.number == 0 else b""
+                elif record.number in values:
                     piece = replace_value(piece, entries, label, values[record.number], record.where, b"e")
             out.write(piece)
     check_positions(source, values, dropped, count)
@@ -103,6 +106,11 @@ def _records(path: Path) -> Iterator[_Record]:
     number, first_line = 0, 1
     for line in read_lines(path):
         lines.append(line)
+        if len(lines) > _MOST_LINES:
+            raise MoleculeFileError(
+                f"{path}, molecule {number}, from line {first_line} on: no end ($$$$) within {_MOST_LINES:,} lines; this is "
+                "not an SD file."
+            )
         if line.startswith(_END_OF_RECORD):
             yield _Record(lines, number, first_line, path)
             number, first_line, lines = number + 1, first_line + len(lines), []

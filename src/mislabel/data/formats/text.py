@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,20 +17,18 @@ _WIDE_TEXT = (b"\xff\xfe", b"\xfe\xff")
 _CHUNK = 1 << 20
 #: A longer line is no comment and no atom: the file is something else.
 LONGEST_LINE = 10_000_000
+#: More blanks in a row are no separation.
+_MOST_BLANKS = 4_000_000
 #: A longer text is no number.
 _LONGEST_NUMBER = 400
 #: Significant digits of corrected values: all of these are sure to survive, further ones are noise of the arithmetic.
 _DIGITS = 15
-#: As written by C and Python, Mathematica (1.5*^-6, in QM9) and Fortran (1.5D-6, always with a point: 1D66 is a name).
-_NUMBER = re.compile(
-    rb"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:(?:e|\*\^)[+-]?\d+)?|(?:\d+\.\d*|\.\d+)d[+-]?\d+|nan|inf|infinity)",
-    re.IGNORECASE,
-)
+#: As written by Mathematica (1.5*^-6, in QM9) and Fortran (1.5D-6, always with a point: 1D66 is a name).
+_FOREIGN_NUMBER = re.compile(rb"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)\*\^|(?:\d+\.\d*|\.\d+)[dD])[+-]?\d+")
 _EXPONENT_MARK = re.compile(rb"\*\^|[eEdD](?=[+-]?\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A named value where it stands: ``text[start:end]`` of the piece that was searched, without quotes or blanks."""
 
     name: str
@@ -50,7 +47,7 @@ def file_size(path: Path) -> int:
 
 def read_lines(path: Path) -> Iterator[bytes]:
     """The lines of a file with their ends: LF, CRLF or CR, in any mixture. A byte order mark is part of the first."""
-    number = 1
+    number, blank = 1, 0
     try:
         with path.open("rb") as file:
             rest = b""
@@ -62,9 +59,11 @@ def read_lines(path: Path) -> Iterator[bytes]:
                 rest = b"" if lines[-1].endswith(b"\n") else lines.pop()
                 yield from lines
                 number += len(lines)
-                if len(rest) > LONGEST_LINE:
+                blank = 0 if chunk.strip() else blank + len(chunk)
+                if len(rest) > LONGEST_LINE or blank > _MOST_BLANKS:
                     raise MoleculeFileError(
-                        f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; this is not a file of molecules."
+                        f"{path}, line {number}: {'blank for' if blank else 'longer than'} {blank or LONGEST_LINE:,} bytes; "
+                        "this is not a file of molecules."
                     )
             if rest:
                 yield from rest.splitlines(keepends=True)
@@ -97,10 +96,14 @@ def shown(text: bytes, most: int = 60) -> str:
 
 def read_number(text: bytes) -> float | None:
     """A number in any of the notations of molecule files; None where it is not one."""
-    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+    if len(text) > _LONGEST_NUMBER or b"_" in text:  # Python alone reads 1_000 as a number
         return None
-    plain = text.replace(b"*^", b"e")
-    return float(plain if plain[-1:].isalpha() else _EXPONENT_MARK.sub(b"e", plain))
+    try:
+        return float(text)
+    except ValueError:
+        if not _FOREIGN_NUMBER.fullmatch(text):
+            return None
+    return float(_EXPONENT_MARK.sub(b"e", text))
 
 
 def read_value(text: bytes) -> float | str:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from mislabel.data.formats.molecule_set import Molecule, MoleculeSet, collect
+from mislabel.data.formats.molecule_set import MOST_PROPERTIES, Molecule, MoleculeSet, collect
 from mislabel.data.formats.text import (
     Entry,
     check_positions,
@@ -212,6 +213,8 @@ def _parsed(block: _Block, path: Path) -> tuple[Molecule, dict[str, Any], _Comme
     where = f"{block.where}, line {block.first_line + 1}"
     comment = _qm9_comment(block.comment, where) if block.is_qm9 else _comment(block.comment, where)
     properties = properties_of(comment.entries, where)
+    if block.is_qm9:
+        _check_qm9_numbers(properties, where)
     numbers, positions = _atoms(block, comment.columns)
     name = str(properties.get("name") or f"molecule {block.number} of {path.name}")
     return Molecule(numbers, positions, name, **comment.settings), properties, comment
@@ -269,11 +272,15 @@ def _qm9_comment(comment: bytes, where: str) -> _Comment:
             f"found {len(found)} fields."
         )
     entries = [Entry(name, match[0], *match.span()) for name, match in zip(_QM9_NAMES, found, strict=True)]
-    for entry in entries:
-        number = read_number(entry.text)
-        if number is None or not np.isfinite(number):
-            raise MoleculeFileError(f"{where}: the {entry.name} of QM9's format is not a number: {shown(entry.text)}.")
+    if not entries[0].text.isdigit():
+        raise MoleculeFileError(f"{where}: the index of QM9's format is not a whole number: {shown(entries[0].text)}.")
     return _Comment(entries)
+
+
+def _check_qm9_numbers(properties: dict[str, float | str], where: str) -> None:
+    for name, value in properties.items():
+        if isinstance(value, str) or not isfinite(value):
+            raise MoleculeFileError(f"{where}: the {name} of QM9's format is not a number: {str(value)[:60]!r}.")
 
 
 def scan_comment(comment: bytes, where: str) -> list[Entry]:
@@ -284,6 +291,8 @@ def scan_comment(comment: bytes, where: str) -> list[Entry]:
     entries: list[Entry] = []
     at = 0
     while key := _KEY.search(comment, at):
+        if len(entries) > MOST_PROPERTIES:
+            raise MoleculeFileError(f"{where}: more than {MOST_PROPERTIES:,} properties in one comment.")
         at = key.end()
         if comment[at : at + 1] != b"=":
             continue
@@ -311,7 +320,9 @@ def _closing(comment: bytes, opening: int, where: str) -> int:
         quoted = _QUOTED_VALUE.match(comment, opening)
         end = quoted.end() - 1 if quoted else -1
     if end < 0:
-        raise MoleculeFileError(f"{where}: {shown(comment[opening:], 30)} is opened but not closed in the comment.")
+        raise MoleculeFileError(
+            f"{where}: the quote or brace of {shown(comment[opening:], 30)} is not closed before the line ends: close it."
+        )
     return end
 
 
