@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import re
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mislabel.data import MoleculeSet, read_molecules
-from mislabel.data.formats.text import read_number, write_number
+from mislabel.data.corrections import FORMAT, apply_decisions
+from mislabel.data.formats.text import read_lines, read_number, write_number
 from mislabel.data.formats.xyz import scan_comment
 from mislabel.data.molecules import READERS, WRITERS
+from mislabel.data.table_files import fingerprint_of
 from mislabel.errors import MislabelError, MoleculeFileError
 
 ATTACKS = sorted(path for path in (Path(__file__).parent / "attacks").glob("*/[!.]*"))
@@ -497,6 +500,34 @@ def test_settings_of_a_crystal_are_no_labels(file):
     assert sorted(read_molecules(path).properties) == ["energy", "x"]
     with pytest.raises(MoleculeFileError, match="has no property 'pbc'"):
         cleaned(path, "pbc", {0: 1.0})
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+def test_lines_are_whole_wherever_the_file_is_cut_for_reading(file, monkeypatch, size):
+    content = b"a\r\nbc\r\r\n\n\rdef\n\x0b\x85g\r"
+    path = file(content)
+    monkeypatch.setattr("mislabel.data.formats.text._CHUNK", size)
+    assert list(read_lines(path)) == [b"a\r\n", b"bc\r", b"\r\n", b"\n", b"\r", b"def\n", b"\x0b\x85g\r"]
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [(WATER.replace(b"name=w", b"name=\xe4") + SALT, "a.xyz"), (SDF + SDF, "a.sdf"), (QM9 + QM9, "q.xyz")],
+)
+def test_the_cleaned_file_differs_by_the_decided_number(file, rdkit, content, name):
+    content = content.replace(b"\n", b"\r\n").rstrip()
+    source = file(content, name)
+    former = {"a.xyz": b"-76.4", "a.sdf": b"-76.4", "q.xyz": b"1.5*^-6"}[name]
+    decisions = {
+        "format": FORMAT,
+        "file": {"name": name, "sha256": fingerprint_of(source), "rows": 2},
+        "label": "energy",
+        "decisions": [{"position": 0, "action": "edit", "value": -1.25}],
+    }
+    (source.parent / "decisions.json").write_text(json.dumps(decisions))
+    target = source.with_name("clean-" + name)
+    apply_decisions(source, source.parent / "decisions.json", target)
+    assert target.read_bytes() == content.replace(former, b"-1.25", 1)
 
 
 # Tables of SMILES.
