@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mislabel.atomic_files import atomic_write
-from mislabel.data.formats.contract import Decision, Decisions, ReadOptions, safe_cell
+from mislabel.data.formats.contract import Decision, Decisions, ReadOptions, check_row_count, safe_cell
+from mislabel.data.molecules import WRITERS as MOLECULE_WRITERS
+from mislabel.data.molecules import read_molecules
 from mislabel.data.number_text import NumberOptions
 from mislabel.data.table_files import fingerprint_of, format_of, read_table
 from mislabel.data.tables import check_column
@@ -181,7 +183,7 @@ def apply_decisions(
 
 def why_not_written(source: Path) -> str | None:
     """The reason why decisions about a file cannot be applied to it; None where they can."""
-    if source.suffix.lower() in MOLECULE_WRITERS:
+    if _kind(source) in MOLECULE_WRITERS:
         return None
     try:
         return format_of(source).why_not
@@ -190,14 +192,14 @@ def why_not_written(source: Path) -> str | None:
 
 
 def _writer(source: Path, target: Path, chosen: Decisions, trail: bool) -> Writer:
-    if source.suffix.lower() in MOLECULE_WRITERS:
-        if target.suffix.lower() != source.suffix.lower():
+    if _kind(source) in MOLECULE_WRITERS:
+        if _kind(target) != _kind(source):
             raise TableFileError(
                 f"a cleaned {source.suffix} file is written as {source.suffix}, not {target.suffix!r}."
             )
         if trail:
             raise InvalidParameterError("a trail needs columns: it can be added to tables, not to files of molecules.")
-        return MOLECULE_WRITERS[source.suffix.lower()]
+        return _write_molecules
     format = format_of(source)
     if format.write is None:
         raise TableFileError(f"{source}: {format.why_not}")
@@ -217,16 +219,10 @@ def _writer(source: Path, target: Path, chosen: Decisions, trail: bool) -> Write
     return format.write
 
 
-def _write_xyz(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
-    from mislabel.data.molecules import replace_xyz_labels
-
-    out.write(replace_xyz_labels(source, chosen.label, chosen.values, chosen.dropped).encode())
-
-
-def _write_sdf(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
-    from mislabel.data.molecules import replace_sdf_labels
-
-    out.write(replace_sdf_labels(source, chosen.label, chosen.values, chosen.dropped).encode())
+def _write_molecules(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
+    check_row_count(source, len(read_molecules(source)), chosen)
+    MOLECULE_WRITERS[_kind(source)](source, chosen.label, chosen.values, chosen.dropped, out)
 
 
-MOLECULE_WRITERS: dict[str, Writer] = {".xyz": _write_xyz, ".extxyz": _write_xyz, ".sdf": _write_sdf}
+def _kind(path: Path) -> str:
+    return path.suffix.lower().lstrip(".")

@@ -24,6 +24,7 @@ __all__ = [
     "bare_name",
     "fingerprint_of",
     "format_of",
+    "read_any_table",
     "read_table",
     "similar_file",
 ]
@@ -100,6 +101,11 @@ def read_table(path: str | Path, sheet: str | None = None, *, numbers: NumberOpt
     if not len(table.frame):
         raise TableFileError(f"{path} has a header but no rows.")
     return table
+
+
+def read_any_table(path: Path) -> TableFile:
+    """As :func:`read_table`; files of unknown names are read as text tables."""
+    return read_table(path) if _extension(path) in FORMATS else read_text_table(path, ReadOptions())
 
 
 def similar_file(path: Path) -> str:

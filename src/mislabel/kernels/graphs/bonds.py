@@ -9,6 +9,9 @@ import numpy as np
 from mislabel.errors import InvalidGraphError, MissingDependencyError
 from mislabel.kernels.graphs.graph import Graph
 
+#: Rings of longer strings take RDKit minutes; no molecule of a regression data set is near.
+_LONGEST_SMILES = 5_000
+
 
 def graph_from_smiles(smiles: str, *, hydrogens: bool = False) -> Graph:
     """Parse a SMILES string; hydrogens become atoms of their own on request."""
@@ -18,16 +21,39 @@ def graph_from_smiles(smiles: str, *, hydrogens: bool = False) -> Graph:
         raise MissingDependencyError("SMILES need RDKit: pip install 'mislabel[chem]'.") from None
     if not isinstance(smiles, str) or not smiles.strip():
         raise InvalidGraphError(f"{smiles!r} is not a SMILES string.")
+    if not smiles.split()[0].isascii():
+        # RDKit takes what stands before a foreign letter for the whole molecule.
+        raise InvalidGraphError(f"the SMILES string {_shown(smiles)} has letters that no SMILES has: is it damaged?")
+    if len(smiles) > _LONGEST_SMILES:
+        raise InvalidGraphError(
+            f"the SMILES string {_shown(smiles)} has {len(smiles):,} letters; at most {_LONGEST_SMILES:,} are read."
+        )
     RDLogger.DisableLog("rdApp.*")
     try:
         molecule = Chem.MolFromSmiles(smiles)
+        if molecule is not None and hydrogens:
+            molecule = Chem.AddHs(molecule)
+    except Exception as error:  # RDKit raises many kinds, some of them its own
+        raise InvalidGraphError(f"the SMILES string {_shown(smiles)} cannot be read: {_reason(error)}") from None
     finally:
         RDLogger.EnableLog("rdApp.*")
     if molecule is None:
         raise InvalidGraphError(
-            f"the SMILES string {smiles!r} cannot be read: check brackets, ring numbers and valences."
+            f"the SMILES string {_shown(smiles)} cannot be read: check brackets, ring numbers and valences."
         )
-    return graph_from_rdkit(Chem.AddHs(molecule) if hydrogens else molecule, name=smiles)
+    return graph_from_rdkit(molecule, name=_shortened(smiles))
+
+
+def _shortened(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else text[:most] + "..."
+
+
+def _shown(smiles: str) -> str:
+    return repr(_shortened(smiles, 100))
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 def graph_from_rdkit(molecule: Any, *, name: str | None = None) -> Graph:
@@ -39,6 +65,12 @@ def graph_from_rdkit(molecule: Any, *, name: str | None = None) -> Graph:
     atoms, bonds = list(molecule.GetAtoms()), list(molecule.GetBonds())
     if not atoms:
         raise InvalidGraphError(f"{title} has no atoms.")
+    try:
+        hydrogens = [atom.GetTotalNumHs() for atom in atoms]
+    except RuntimeError:
+        raise InvalidGraphError(
+            f"{title} has not been sanitized by RDKit: call Chem.SanitizeMol on it first."
+        ) from None
     return Graph(
         n_nodes=len(atoms),
         edges=np.array([(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]).reshape(-1, 2),
@@ -47,7 +79,7 @@ def graph_from_rdkit(molecule: Any, *, name: str | None = None) -> Graph:
             "charge": np.array([atom.GetFormalCharge() for atom in atoms]),
             "aromatic": np.array([atom.GetIsAromatic() for atom in atoms]),
             "hybridization": np.array([str(atom.GetHybridization()) for atom in atoms], dtype=object),
-            "hydrogens": np.array([atom.GetTotalNumHs() for atom in atoms]),
+            "hydrogens": np.array(hydrogens),
         },
         edge_labels={
             "order": np.array([bond.GetBondTypeAsDouble() for bond in bonds], dtype=float),

@@ -12,6 +12,8 @@ from mislabel.kernels.graphs.graph import Graph
 
 def graph_from_networkx(network: Any, *, weight: str = "weight", name: str | None = None) -> Graph:
     """All node and edge attributes that every node or edge has; ``weight`` is the adjacency weight, one if absent."""
+    if not (hasattr(network, "is_directed") and hasattr(network, "edges")):
+        raise InvalidGraphError(f"{type(network).__name__} is not a networkx graph.")
     title = name or network.name or "graph"
     if network.is_directed():
         raise InvalidGraphError(f"{title} is directed: the walks of the kernel are not; use network.to_undirected().")
@@ -19,7 +21,10 @@ def graph_from_networkx(network: Any, *, weight: str = "weight", name: str | Non
     node_data = [attributes for _, attributes in network.nodes(data=True)]
     edge_data = [attributes for _, _, attributes in network.edges(data=True)]
     edges = np.array([(position[u], position[v]) for u, v in network.edges()], dtype=np.int64).reshape(-1, 2)
-    weights = np.array([attributes.get(weight, 1.0) for attributes in edge_data], dtype=float)
+    try:
+        weights = np.array([attributes.get(weight, 1.0) for attributes in edge_data], dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidGraphError(f"{title}: the edge attribute {weight!r} must be a number on every edge.") from None
     labels = _columns(edge_data, title, "edge")
     labels.pop(weight, None)
     return Graph(len(position), edges, weights, _columns(node_data, title, "node"), labels, title)
