@@ -162,6 +162,8 @@ def check_applied_table(path: Path) -> None:
     """Undecided rows are the same cell by cell, decided ones hold the new value."""
     before = read_table(path)
     label = _label_of(before)
+    if label is None:
+        return
     target, kept, values = _apply(path, label, len(before))
     if not kept:
         return
@@ -175,7 +177,8 @@ def check_applied_table(path: Path) -> None:
         for column in range(width):
             if column == at and row in values:
                 continue
-            _require(_same(old[row, column], new[position, column]), "a cell that was not decided about changed")
+            found = _as_stored(before, old[row, column]), _as_stored(after, new[position, column])
+            _require(_same(*found), "a cell that was not decided about changed")
         if row in values:
             _require(_holds(after.frame.iloc[position, at], values[row]), "a decided label does not hold its value")
 
@@ -187,9 +190,17 @@ def _again(read: Any) -> Any:
         raise WrongResultError("the cleaned file cannot be read again") from error
 
 
-def _label_of(table: TableFile) -> str:
-    numeric = [name for name in table.frame.columns if pd.api.types.is_numeric_dtype(table.frame[name].dtype)]
-    return str("y" if "y" in table.frame.columns else (numeric or list(table.frame.columns))[-1])
+def _label_of(table: TableFile) -> str | None:
+    kinds = zip(table.frame.columns, table.frame.dtypes, strict=True)
+    numeric = [name for name, kind in kinds if pd.api.types.is_numeric_dtype(kind)]
+    return "y" if "y" in numeric else str(numeric[-1]) if numeric else None
+
+
+def _as_stored(table: TableFile, cell: Any) -> Any:
+    """A cell's bytes: without the only characters that told the encoding, the same bytes are other letters."""
+    if table.dialect is None or not isinstance(cell, str):
+        return cell
+    return cell.encode(table.dialect.encoding.removesuffix("-sig"), errors="surrogatepass")
 
 
 def _same(old: Any, new: Any) -> bool:

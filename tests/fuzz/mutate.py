@@ -256,6 +256,8 @@ TEXT: list[Mutation] = [
 TABLES: list[Mutation] = [damage_header, damage_rows, damage_rows]
 #: Mutations that cost seconds each are tried in this share of the cases.
 RARE = 0.002
+#: Share of text files that are damaged in tokens and lines only; after cuts in the middle of anything few are still read.
+GENTLE = 0.5
 
 
 def several(random: Random, data: bytes, other: bytes, choices: Sequence[Mutation]) -> bytes:
@@ -267,14 +269,15 @@ def several(random: Random, data: bytes, other: bytes, choices: Sequence[Mutatio
 
 def mutate_text(random: Random, data: bytes, other: bytes) -> bytes:
     """Damage to a file of lines that is no table."""
-    return several(random, data, other, (*BYTES, *TEXT))
+    return several(random, data, other, TEXT if random.random() < GENTLE else (*BYTES, *TEXT))
 
 
 def mutate_table(random: Random, data: bytes, other: bytes) -> bytes:
     """Damage to a text table."""
     if random.random() < RARE:
         return many_columns(random, data, other)
-    return several(random, data, other, (*BYTES, *TEXT, *TABLES))
+    gentle = random.random() < GENTLE
+    return several(random, data, other, (*TEXT, *TABLES) if gentle else (*BYTES, *TEXT, *TABLES))
 
 
 def mutate_bytes(random: Random, data: bytes, other: bytes) -> bytes:

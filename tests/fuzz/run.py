@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fuzz.seeds import Seed
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets import SELF_TEST, TARGETS, find_target
 from tests.fuzz.worker import FINE, Limits, Outcome, minimise, run_numbers
 
 FOUND = Path(__file__).parent / "found"
@@ -51,7 +51,7 @@ def attack(
     for number, outcome in run_numbers(target, seed, cases, limits or Limits(), workers):
         tally.kinds[outcome.kind] += 1
         if outcome.kind not in FINE:
-            size = len(TARGETS[target].case(target, seed, number).data)
+            size = len(find_target(target).case(target, seed, number).data)
             count, smallest = tally.failures.get(outcome, (0, number))
             if size < sizes.get(outcome, size + 1):
                 sizes[outcome], smallest = size, number
@@ -66,7 +66,7 @@ def save(tally: Tally, seed: int, folder: Path = FOUND) -> dict[Outcome, Path]:
     """Keep the smallest file of every failure, made smaller where that is quick."""
     saved = {}
     for outcome, (_, number) in tally.failures.items():
-        case = TARGETS[tally.target].case(tally.target, seed, number)
+        case = find_target(tally.target).case(tally.target, seed, number)
         if outcome.kind in ("untyped", "wrong"):
             case = minimise(tally.target, case, outcome.cause, Limits(), EFFORT)
         saved[outcome] = save_file(folder / tally.target, case)
@@ -96,7 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Attack one target or all; 1 if anything failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.run", description=__doc__)
     parser.add_argument("--cases", type=int, default=20_000, help="damaged files per target (default: %(default)s)")
-    parser.add_argument("--target", action="append", choices=list(TARGETS), help="may be repeated; default: all")
+    parser.add_argument(
+        "--target", action="append", choices=[*TARGETS, *SELF_TEST], help="may be repeated; default: all"
+    )
     parser.add_argument("--seed", type=int, default=0, help="another seed, other files (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="processes at a time (default: %(default)s)")
     parser.add_argument("--no-save", action="store_true", help="do not keep the files that failed")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.fuzz import checks, seeds
+from tests.fuzz import checks, faulty, seeds
 from tests.fuzz.mutate import Mutation, mutate_bytes, mutate_table, mutate_text
 from tests.fuzz.mutate_containers import mutate_gzip_table, mutate_json, mutate_members, mutate_workbook
 from tests.fuzz.mutate_parquet import mutate_parquet
@@ -62,3 +62,10 @@ TARGETS: dict[str, Target] = {
     "apply-sdf": Target(seeds.sd_files, mutate_text, checks.check_applied_molecules),
     "gram": Target(seeds.gram_files, mutate_members(mutate_bytes), checks.check_gram),
 }
+#: Not attacked by default: what the attack must say about it is known.
+SELF_TEST = {"faulty": Target(faulty.faulty_files, faulty.insert_fault, faulty.faulty_reader)}
+
+
+def find_target(name: str) -> Target:
+    """A target by its name."""
+    return {**TARGETS, **SELF_TEST}[name]

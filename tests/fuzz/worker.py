@@ -20,7 +20,7 @@ from typing import Any
 from mislabel.errors import MislabelError
 from tests.fuzz.checks import WrongResultError
 from tests.fuzz.seeds import Seed
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets import find_target
 
 #: Outcomes that are as they should be: refused with an error of this package, or read.
 FINE = ("typed", "accepted")
@@ -63,7 +63,7 @@ def run_case(target: str, case: Seed, folder: Path, limits: Limits) -> Outcome:
     try:
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
-            outcome = _outcome(lambda: TARGETS[target].run(path), limits.stop)
+            outcome = _outcome(lambda: find_target(target).run(path), limits.stop)
         if outcome.kind in FINE:
             outcome = _aftermath(path, case.data, outcome, seen)
     finally:
@@ -155,7 +155,7 @@ def _be_worker(connection: Connection, job: Callable[..., None], arguments: tupl
 
 def _run_numbers(send: Any, folder: Path, target: str, seed: int, numbers: range, limits: Limits) -> None:
     for number in numbers:
-        case = TARGETS[target].case(target, seed, number)
+        case = find_target(target).case(target, seed, number)
         send((number, None))
         send((number, run_case(target, case, folder, limits)))
 
