@@ -90,7 +90,8 @@ def test_archives_depend_on_their_members_only():
 # A reader with known faults, in place of one that has none: what the runner says about it is known.
 
 
-def test_faults_are_told_apart():
+def test_faults_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     kinds = {
         word: run_file("faulty", Seed(".txt", word.encode()), Limits(stop=0.5, kill=2.0))
         for word in ("fine", "refuse", "raise", "warn", "wrong", "sleep", "spin", "die", "leave", "change", "memory")
@@ -108,9 +109,11 @@ def test_faults_are_told_apart():
         "change": "wrong",
         "memory": "untyped",
     }
+    assert not list(tmp_path.glob("fuzz-*"))
     assert kinds["raise"].cause.startswith("KeyError at")
     assert kinds["warn"].cause.startswith("RuntimeWarning at")
     assert "MemoryError" in kinds["memory"].cause
+    assert kinds["die"] == Outcome("crash", "the process ended with -6")
     assert kinds["change"] == Outcome("wrong", "the input was changed")
 
 

@@ -141,15 +141,14 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _be_worker(connection: Connection, job: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+def _be_worker(connection: Connection, folder: str, job: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     import pyarrow
 
     pyarrow.set_cpu_count(1)
     signal.signal(signal.SIGALRM, _stop)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries in C complain about every file
     _limit_memory()
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        job(connection.send, Path(folder), *arguments)
+    job(connection.send, Path(folder), *arguments)
     connection.send(None)
 
 
@@ -177,12 +176,14 @@ def _context() -> Any:
 
 
 class _Process:
-    """A worker and the end of its pipe."""
+    """A worker, the end of its pipe, and its folder, which goes with it however it ends."""
 
     def __init__(self, job: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         context = _context()
         self.pipe, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_be_worker, args=(theirs, job, arguments), daemon=True)
+        self._folder = tempfile.TemporaryDirectory(prefix="fuzz-")
+        settings = (theirs, self._folder.name, job, arguments)
+        self.process = context.Process(target=_be_worker, args=settings, daemon=True)
         self.process.start()
         theirs.close()
         self.heard = time.monotonic()
@@ -192,14 +193,17 @@ class _Process:
         self.heard = time.monotonic()
         return self.pipe.recv()
 
-    def end(self) -> str:
-        """End the process, whatever it does; how it ended by itself if it did."""
-        self.process.join(0.5)
-        died = self.process.exitcode
+    def exit_code(self) -> int | None:
+        """How a process ended whose pipe is closed; minus the number of a signal that ended it."""
+        self.process.join(1.0)
+        return self.process.exitcode
+
+    def end(self) -> None:
+        """End the process, whatever it does, and remove what it left."""
         self.process.kill()
         self.process.join()
         self.pipe.close()
-        return f"the process ended with {died}"
+        self._folder.cleanup()
 
 
 class _Share:
@@ -219,7 +223,9 @@ class _Share:
         try:
             message = self.worker.receive()
         except EOFError:
-            return self._lost(Outcome("crash", self.worker.end()))
+            code = self.worker.exit_code()
+            self.worker.end()
+            return self._lost(Outcome("crash", f"the process ended with {code}"))
         if message is None:
             self.worker.end()
             self.numbers = range(0)
@@ -278,9 +284,9 @@ def run_file(target: str, case: Seed, limits: Limits) -> Outcome:
                 return message[1]
         return Outcome("hang", f"did not answer for {limits.kill:g} s")
     except EOFError:
-        return Outcome("crash", worker.end())
+        return Outcome("crash", f"the process ended with {worker.exit_code()}")
     finally:
-        worker.process.kill()
+        worker.end()
 
 
 def minimise(target: str, case: Seed, cause: str, limits: Limits, effort: int) -> Seed:
@@ -296,5 +302,5 @@ def minimise(target: str, case: Seed, cause: str, limits: Limits, effort: int) -
     except EOFError:
         pass  # what was found before the process died stays
     finally:
-        worker.process.kill()
+        worker.end()
     return case
