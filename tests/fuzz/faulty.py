@@ -28,10 +28,15 @@ def _warn() -> None:
     warnings.warn("overflow", RuntimeWarning, stacklevel=1)
 
 
-def _spin() -> None:
-    """Like a loop in C that never looks at signals."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
-    time.sleep(60)
+def _compute() -> None:
+    while True:
+        pass
+
+
+def _compute_in_c() -> None:
+    """A loop that never looks at signals."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPROF})
+    _compute()
 
 
 FAULTS = {
@@ -41,7 +46,8 @@ FAULTS = {
     "warn": _warn,
     "wrong": _return_wrong,
     "sleep": lambda: time.sleep(60),
-    "spin": _spin,
+    "compute": _compute,
+    "loop in C": _compute_in_c,
     "die": os.abort,
     "memory": lambda: bytearray(1 << 40),
 }

@@ -216,6 +216,7 @@ def damage_rows(random: Random, data: bytes, other: bytes) -> bytes:
     """Rows that are too short, too long, doubled, blank, out of order or full of delimiters."""
     lines, delimiter = _rows(data)
     for _ in range(random.choice((1, 1, 3))):
+        lines = lines or [b""]
         at = random.randrange(len(lines))
         cells = lines[at].split(delimiter)
         lines[at : at + 1] = random.choice(

@@ -121,7 +121,6 @@ _CELLS = [
     *(b'<c r="%s"><f t="shared" si="0" ref="A2:A9">B2</f><v>1</v></c>', b'<c r="%s"><f t="array" ref="A2">B2</f></c>'),
 ]
 _AFTER_ROWS = [
-    *(b'<row r="1048576"><c r="A1048576"><v>1</v></c></row>', b'<row r="70"><c r="XFD70"><v>1</v></c></row>'),
     *(
         b'<row r="2"><c r="A2"><v>1</v></c></row>',
         b'<row r="0"><c r="A0"><v>1</v></c></row>',
@@ -129,9 +128,12 @@ _AFTER_ROWS = [
     ),
     *(b"<row><c><v>1</v></c></row>", b'<row r="80"/>', b'<row r="75" hidden="1"><c r="B75"><v>2</v></c></row>'),
 ]
+_MERGED = [b"A2:B3", b"B2:B5", b"A1:C1", b"A1:A9", b"C3:C3", b"B2:A1", b"B2", b"x"]
 #: The far corner of a sheet: everything that walks over the rectangle up to it never ends.
 FAR_CELL = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
-_MERGED = [b"A2:B3", b"B2:B5", b"A1:C1", b"A1:A9", b"C3:C3", b"A1:XFD1048576", b"B2:A1", b"B2", b"x"]
+_FAR_DOWN = b'<row r="1048576"><c r="A1048576"><v>1</v></c></row>'
+_FAR_RIGHT = b'<row r="70"><c r="XFD70"><v>1</v></c></row>'
+_WHOLE_SHEET = b"A1:XFD1048576"
 
 
 def mutate_workbook(random: Random, data: bytes, other: bytes) -> bytes:
@@ -154,30 +156,51 @@ def mutate_workbook(random: Random, data: bytes, other: bytes) -> bytes:
 
 
 def _damage_sheet(random: Random, sheet: bytes) -> bytes:
-    if random.random() < RARE:
-        return sheet.replace(b"</sheetData>", FAR_CELL + b"</sheetData>")
+    if random.random() < 3 * RARE:
+        return _enlarge_sheet(random, sheet)
     action = random.random()
     if action < 0.7:
-        cells = list(_CELL.finditer(sheet))
-        if not cells:
-            return sheet
-        chosen = random.sample(cells, min(len(cells), random.choice((1, 1, 2, 8))))
-        for match in sorted(chosen, key=lambda found: -found.start()):
-            new = random.choice(_CELLS)
-            new = new.replace(b"%s", match.group(1) + match.group(2))
-            sheet = sheet[: match.start()] + new + sheet[match.end() :]
-        return sheet
+        return _replace_cells(random, sheet)
     if action < 0.8:
-        return sheet.replace(b"</sheetData>", random.choice(_AFTER_ROWS) + b"</sheetData>")
+        return _add_rows(sheet, random.choice(_AFTER_ROWS))
     if action < 0.9:
-        merged = b'<mergeCells count="1"><mergeCell ref="%s"/></mergeCells>' % random.choice(_MERGED)
-        return sheet.replace(b"</sheetData>", b"</sheetData>" + merged)
+        return _merge(sheet, random.choice(_MERGED))
     if action < 0.95:
-        reference = random.choice((b"A1:A1", b"A1:XFD1048576", b"A1:B2", b"C5:D9", b"x", b""))
-        return re.sub(rb'<dimension ref="[^"]*"', lambda _: b'<dimension ref="' + reference + b'"', sheet)
+        return _announce(sheet, random.choice((b"A1:A1", b"A1:B2", b"C5:D9", b"x", b"")))
     entities = b"".join(b'<!ENTITY a%d "%s">' % (level, b"&a%d;" % (level - 1) * 10) for level in range(1, 9))
     document = b'<!DOCTYPE worksheet [<!ENTITY a0 "0">' + entities + b"]>"
     return re.sub(rb"<v>[^<]*</v>", b"<v>&a8;</v>", document + sheet, count=1)
+
+
+def _enlarge_sheet(random: Random, sheet: bytes) -> bytes:
+    """A small sheet that seems to be the largest there can be."""
+    action = random.randrange(5)
+    if action < 3:
+        return _add_rows(sheet, (FAR_CELL, _FAR_DOWN, _FAR_RIGHT)[action])
+    return _merge(sheet, _WHOLE_SHEET) if action == 3 else _announce(sheet, _WHOLE_SHEET)
+
+
+def _replace_cells(random: Random, sheet: bytes) -> bytes:
+    cells = list(_CELL.finditer(sheet))
+    chosen = random.sample(cells, min(len(cells), random.choice((1, 1, 2, 8))))
+    for match in sorted(chosen, key=lambda found: -found.start()):
+        new = random.choice(_CELLS).replace(b"%s", match.group(1) + match.group(2))
+        sheet = sheet[: match.start()] + new + sheet[match.end() :]
+    return sheet
+
+
+def _add_rows(sheet: bytes, rows: bytes) -> bytes:
+    return sheet.replace(b"</sheetData>", rows + b"</sheetData>")
+
+
+def _merge(sheet: bytes, area: bytes) -> bytes:
+    merged = b'<mergeCells count="1"><mergeCell ref="%s"/></mergeCells>' % area
+    return sheet.replace(b"</sheetData>", b"</sheetData>" + merged)
+
+
+def _announce(sheet: bytes, area: bytes) -> bytes:
+    """Another size of the sheet, where it is stated."""
+    return re.sub(rb'<dimension ref="[^"]*"', lambda _: b'<dimension ref="' + area + b'"', sheet)
 
 
 # gzip --------------------------------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from tests.fuzz.worker import FINE, Limits, Outcome, minimise, run_numbers
 FOUND = Path(__file__).parent / "found"
 #: Tries to make a failing file smaller.
 EFFORT = 1500
+#: Larger files are not kept: the number of the case makes them again.
+MOST_KEPT = 100_000
 _COLUMNS = ("target", "cases", "typed", "accepted", "untyped", "wrong", "hangs", "crashes", "seconds")
 
 
@@ -69,7 +71,8 @@ def save(tally: Tally, seed: int, folder: Path = FOUND) -> dict[Outcome, Path]:
         case = find_target(tally.target).case(tally.target, seed, number)
         if outcome.kind in ("untyped", "wrong"):
             case = minimise(tally.target, case, outcome.cause, Limits(), EFFORT)
-        saved[outcome] = save_file(folder / tally.target, case)
+        if len(case.data) <= MOST_KEPT:
+            saved[outcome] = save_file(folder / tally.target, case)
     return saved
 
 

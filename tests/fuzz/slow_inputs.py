@@ -33,6 +33,15 @@ def far_cell() -> Seed:
     return Seed(".xlsx", pack(members))
 
 
+def far_merged() -> Seed:
+    """A small workbook in which all cells there can be are merged into one."""
+    members = unpack(workbooks()[0].data)
+    name = next(name for name in members if "worksheets/sheet" in name)
+    merged = b'</sheetData><mergeCells count="1"><mergeCell ref="A12:XFD1048576"/></mergeCells>'
+    members[name] = members[name].replace(b"</sheetData>", merged)
+    return Seed(".xlsx", pack(members))
+
+
 def packed_table() -> Seed:
     """About 200 KB that unpack to 200 MB."""
     return Seed(".csv.gz", gzip_bomb(200))
@@ -46,5 +55,6 @@ SLOW = {
     "a comment of 40,000 open quotes": ("extxyz", long_quoted_comment),
     "a cell in the last row and column": ("excel", far_cell),
     "a cell in the last row and column, corrected": ("apply-excel", far_cell),
+    "all cells there can be merged, corrected": ("apply-excel", far_merged),
     "200 KB that unpack to 200 MB": ("tsv-gz", packed_table),
 }
