@@ -221,7 +221,9 @@ def mutate_gzip_table(random: Random, data: bytes, other: bytes) -> bytes:
         inside = mutate_table(random, gzip.decompress(data), gzip.decompress(other))
         return gzip.compress(inside, compresslevel=1, mtime=0)
     if action < 0.8:
-        return data + random.choice((data, other, b"\0" * 100, b"garbage", data[: len(data) // 2], gzip.compress(b"")))
+        return data + random.choice(
+            (data, other, b"\0" * 100, b"garbage", data[: len(data) // 2], gzip.compress(b"", mtime=0))
+        )
     if action < 0.85:
         return gzip.decompress(data)
     return mutate_bytes(random, data, other)
