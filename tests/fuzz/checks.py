@@ -172,7 +172,7 @@ def check_applied_table(path: Path) -> None:
     _require(after.header[:width] == before.header, "the header is not what it was")
     _require(len(after) == len(kept), "there are more or fewer rows than were kept")
     at = list(before.frame.columns).index(label)
-    old, new = before.cells.to_numpy(dtype=object), after.cells.to_numpy(dtype=object)
+    old, new = _stored_cells(before), _stored_cells(after)
     for position, row in enumerate(kept):
         for column in range(width):
             if column == at and row in values:
@@ -181,6 +181,21 @@ def check_applied_table(path: Path) -> None:
             _require(_same(*found), "a cell that was not decided about changed")
         if row in values:
             _require(_holds(after.frame.iloc[position, at], values[row]), "a decided label does not hold its value")
+
+
+def _stored_cells(table: TableFile) -> np.ndarray:
+    """The cells as they are in the file: pandas makes floats of whole numbers as soon as one is missing."""
+    cells = table.cells.to_numpy(dtype=object, copy=True)
+    if table.format != "parquet":
+        return cells
+    from pyarrow import parquet
+
+    stored = parquet.read_table(table.path)
+    for at, name in enumerate(table.header):
+        places = [place for place, other in enumerate(stored.column_names) if other == name]
+        if len(places) == 1 and pd.api.types.is_numeric_dtype(table.cells.dtypes.iloc[at]):
+            cells[:, at] = stored.column(places[0]).to_pylist()
+    return cells
 
 
 def _again(read: Any) -> Any:
@@ -204,8 +219,10 @@ def _as_stored(table: TableFile, cell: Any) -> Any:
 
 
 def _same(old: Any, new: Any) -> bool:
-    if isinstance(old, np.ndarray) or isinstance(new, np.ndarray):
-        return type(old) is type(new) and np.array_equal(old, new)
+    if isinstance(old, dict):
+        return isinstance(new, dict) and old.keys() == new.keys() and all(_same(old[key], new[key]) for key in old)
+    if isinstance(old, np.ndarray | list | tuple):
+        return type(old) is type(new) and len(old) == len(new) and all(map(_same, old, new))
     if _is_gap(old) or _is_gap(new):
         return _is_gap(old) and _is_gap(new)
     return bool(old == new)

@@ -103,6 +103,23 @@ def test_wrong_molecules_are_seen(tmp_path, monkeypatch, old, new, message):
         checks.check_applied_molecules(source)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        (np.array([1.0, np.nan]), np.array([1.0, np.nan]), True),
+        (np.array([1.0, np.nan]), np.array([1.0, 2.0]), False),
+        (np.array([1.0]), np.array([1.0, 1.0]), False),
+        ({"a": np.nan}, {"a": np.nan}, True),
+        ({"a": 1}, {"b": 1}, False),
+        (None, np.nan, True),
+        (0.0, None, False),
+        (12345678901234567, 12345678901234567.0, False),
+    ],
+)
+def test_cells_are_compared_deeply(old, new, same):
+    assert checks._same(old, new) is same
+
+
 def test_leftovers_of_refused_corrections_are_seen(tmp_path, monkeypatch):
     def refuse(source, decisions, target, trail):
         target.with_name("left.part").write_text("left")
