@@ -124,7 +124,6 @@ _AFTER_ROWS = [
     *(
         b'<row r="2"><c r="A2"><v>1</v></c></row>',
         b'<row r="0"><c r="A0"><v>1</v></c></row>',
-        b'<row r="99999999999"/>',
     ),
     *(b"<row><c><v>1</v></c></row>", b'<row r="80"/>', b'<row r="75" hidden="1"><c r="B75"><v>2</v></c></row>'),
 ]
@@ -133,6 +132,7 @@ _MERGED = [b"A2:B3", b"B2:B5", b"A1:C1", b"A1:A9", b"C3:C3", b"B2:A1", b"B2", b"
 FAR_CELL = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
 _FAR_DOWN = b'<row r="1048576"><c r="A1048576"><v>1</v></c></row>'
 _FAR_RIGHT = b'<row r="70"><c r="XFD70"><v>1</v></c></row>'
+_BEYOND = b'<row r="99999999999"/>'
 _WHOLE_SHEET = b"A1:XFD1048576"
 
 
@@ -165,7 +165,7 @@ def _damage_sheet(random: Random, sheet: bytes) -> bytes:
         return _add_rows(sheet, random.choice(_AFTER_ROWS))
     if action < 0.9:
         return _merge(sheet, random.choice(_MERGED))
-    if action < 0.95:
+    if action < 0.99:
         return _announce(sheet, random.choice((b"A1:A1", b"A1:B2", b"C5:D9", b"x", b"")))
     entities = b"".join(b'<!ENTITY a%d "%s">' % (level, b"&a%d;" % (level - 1) * 10) for level in range(1, 9))
     document = b'<!DOCTYPE worksheet [<!ENTITY a0 "0">' + entities + b"]>"
@@ -174,10 +174,10 @@ def _damage_sheet(random: Random, sheet: bytes) -> bytes:
 
 def _enlarge_sheet(random: Random, sheet: bytes) -> bytes:
     """A small sheet that seems to be the largest there can be."""
-    action = random.randrange(5)
-    if action < 3:
-        return _add_rows(sheet, (FAR_CELL, _FAR_DOWN, _FAR_RIGHT)[action])
-    return _merge(sheet, _WHOLE_SHEET) if action == 3 else _announce(sheet, _WHOLE_SHEET)
+    action = random.randrange(6)
+    if action < 4:
+        return _add_rows(sheet, (FAR_CELL, _FAR_DOWN, _FAR_RIGHT, _BEYOND)[action])
+    return _merge(sheet, _WHOLE_SHEET) if action == 4 else _announce(sheet, _WHOLE_SHEET)
 
 
 def _replace_cells(random: Random, sheet: bytes) -> bytes:

@@ -104,11 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--seed", type=int, default=0, help="another seed, other files (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="processes at a time (default: %(default)s)")
+    parser.add_argument("--hangs", type=int, default=20, help="end a target after so many (default: %(default)s)")
     parser.add_argument("--no-save", action="store_true", help="do not keep the files that failed")
     chosen = parser.parse_args(arguments)
     tallies = []
     for target in chosen.target or TARGETS:
-        tally = attack(target, cases=chosen.cases, seed=chosen.seed, workers=chosen.workers)
+        settings = {"seed": chosen.seed, "workers": chosen.workers, "most_hangs": chosen.hangs}
+        tally = attack(target, cases=chosen.cases, **settings)
         tallies.append(tally)
         saved = {} if chosen.no_save else save(tally, chosen.seed)
         _say(table([tally.row()]) if len(tallies) == 1 else table([tally.row()]).splitlines()[1])
