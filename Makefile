@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint bench-solver bench-detection bench-default bench-scaling reproduce-small clean
+.PHONY: demo test fuzz lint bench-solver bench-detection bench-default bench-scaling reproduce-small clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +16,10 @@ demo: $(VENV)/.installed  ## find planted errors in a shipped table
 
 test: $(VENV)/.installed  ## run the test suite
 	$(BIN)/python -m pytest
+
+CASES ?= 20000
+fuzz: $(VENV)/.installed  ## attack every reader and writer with damaged files
+	$(BIN)/python -m tests.fuzz.run --cases $(CASES)
 
 lint: $(VENV)/.installed  ## style, types and import rules
 	$(BIN)/ruff check .

@@ -1,0 +1,274 @@
+"""What must hold of a result that was accepted: reading keeps the numbers, applying decisions keeps everything else."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mislabel.data.corrections import FORMAT, apply_decisions, read_decisions
+from mislabel.data.large_tables import LargeTable
+from mislabel.data.molecules import MoleculeSet, read_molecules
+from mislabel.data.table_files import TableFile, read_table
+from mislabel.errors import MislabelError
+from tests.fuzz.mutate_containers import unpack
+from tests.fuzz.seeds import GRAM_POINTS
+
+_DIGITS = re.compile(r"-?[0-9]{1,15}")
+
+
+class WrongResultError(AssertionError):
+    """A result that was handed out without a word and is not right."""
+
+
+def _require(truth: bool, message: str) -> None:
+    if not truth:
+        raise WrongResultError(message)
+
+
+def check_table(path: Path) -> None:
+    """A table keeps its shape, has unique names and only finite numbers, and whole numbers are what they say."""
+    table = read_table(path)
+    names = list(table.frame.columns)
+    _require(
+        len(set(names)) == len(names) == len(table.header), "column names are not unique, or not as many as columns"
+    )
+    _require(table.cells.shape == table.frame.shape, "cells and frame have different shapes")
+    if table.dialect is not None:
+        for at, name in enumerate(names):
+            _check_numbers(table.cells.iloc[:200, at].tolist(), table.frame[name].iloc[:200])
+
+
+def _check_numbers(cells: Sequence[Any], values: pd.Series) -> None:
+    if not pd.api.types.is_float_dtype(values.dtype):
+        return
+    for cell, value in zip(cells, values.tolist(), strict=True):
+        _require(not math.isinf(value), "an infinite number was read")
+        if _DIGITS.fullmatch(cell):
+            _require(value == float(cell), "a whole number was read as another")
+
+
+def check_large_table(path: Path) -> None:
+    """All rows of all columns come in pieces, and no more."""
+    table = LargeTable(path)
+    rows = 0
+    for start, batch in table.batches(table.columns):
+        _require(start == rows, "a batch does not begin where the one before it ended")
+        _require(list(batch.columns) == list(table.columns), "a batch has other columns")
+        rows += len(batch)
+    _require(rows == len(table), "the batches have more or fewer rows than the table")
+    _require(len(table[table.columns[0]]) == rows, "a column has more or fewer rows than the table")
+
+
+def check_molecules(path: Path) -> None:
+    """Molecules are finite, every property has one value for each, and labels are numbers or refused."""
+    found = read_molecules(path)
+    _require(len(found) > 0, "no molecules, and no error")
+    for molecule in found:
+        if hasattr(molecule, "positions"):
+            _require(molecule.positions.shape == (len(molecule), 3), "positions and elements differ in number")
+            _require(bool(np.isfinite(molecule.positions).all()), "a coordinate is not finite")
+            _require(bool((molecule.numbers >= 1).all()), "an atom has no element")
+    _require(len(found.describe()) == len(found), "the description has more or fewer rows than there are molecules")
+    for name, values in found.properties.items():
+        _require(len(values) == len(found), "a property has more or fewer values than there are molecules")
+        try:
+            labels = found.labels(name)
+        except MislabelError:
+            continue
+        _require(labels.shape == (len(found),), "labels are not one number each")
+
+
+def check_decisions(path: Path) -> None:
+    """What is accepted can be applied: positions in the file, each once, finite values, text where text is due."""
+    found = read_decisions(path)
+    positions = [decision.position for decision in found.decisions]
+    _require(all(type(position) is int for position in positions), "a position is not a whole number")
+    _require(all(0 <= position < found.rows for position in positions), "a position outside of the file")
+    _require(len(set(positions)) == len(positions), "two decisions about one row")
+    _require(found.sheet is None or isinstance(found.sheet, str), "the name of the sheet is not text")
+    for decision in found.decisions:
+        _require((decision.value is not None) == (decision.action in ("accept", "edit")), "a value without need")
+        _require(decision.value is None or math.isfinite(decision.value), "a new label is not finite")
+
+
+def check_gram(path: Path) -> None:
+    """A damaged file of similarities is refused, or ends as the right matrix."""
+    from sklearn.gaussian_process.kernels import RBF
+
+    from mislabel.kernels import gram_matrix
+
+    folder = path.parent / "out"
+    folder.mkdir()
+    for name, content in unpack(path.read_bytes()).items():
+        (folder / name).write_bytes(content)
+    names = {file.name for file in folder.iterdir()}
+    try:
+        matrix = gram_matrix(RBF(1.0), GRAM_POINTS, path=folder / "k.gram", n_jobs=1)
+        expected = RBF(1.0)(GRAM_POINTS)
+        _require(matrix.shape == expected.shape, "a matrix of another shape")
+        _require(bool(np.allclose(matrix, expected, rtol=1e-10, atol=1e-12)), "a wrong matrix was returned")
+    except MislabelError:
+        _require({file.name for file in folder.iterdir()} <= names, "files were left behind")
+        raise
+
+
+# Decisions applied to a damaged file ---------------------------------------------------------------------------------------
+
+
+def _decide(path: Path, label: str, rows: int) -> tuple[list[dict[str, Any]], bool]:
+    """A few decisions, the same for the same file, and whether the trail is wanted."""
+    random = Random(hashlib.sha256(path.read_bytes()).hexdigest())
+    chosen = random.sample(range(rows), min(rows, random.choice((1, 2, 4, 6))))
+    decisions = []
+    for position in sorted(chosen):
+        action = random.choice(("accept", "edit", "edit", "keep", "drop"))
+        value = random.choice((41.5, -3, 0.25, 1250.5, 7)) if action in ("accept", "edit") else None
+        decisions.append({"position": position, "action": action, "value": value, "note": "=x" if position % 2 else ""})
+    return decisions, random.random() < 0.3
+
+
+def _apply(path: Path, label: str, rows: int) -> tuple[Path, list[int], dict[int, float]]:
+    """Apply some decisions; returns the cleaned file, the rows that stay, and the new values by row."""
+    decisions, trail = _decide(path, label, rows)
+    content = {
+        "format": FORMAT,
+        "file": {"name": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "rows": rows},
+        "label": label,
+        "decisions": decisions,
+    }
+    out = path.parent / "out"
+    out.mkdir()
+    (out / "decisions.json").write_text(json.dumps(content))
+    target = out / path.name
+    try:
+        apply_decisions(path, out / "decisions.json", target, trail=trail)
+    except MislabelError:
+        _require([file.name for file in out.iterdir()] == ["decisions.json"], "a refused file was left behind")
+        raise
+    _require({file.name for file in out.iterdir()} == {"decisions.json", target.name}, "other files were left behind")
+    dropped = {item["position"] for item in decisions if item["action"] == "drop"}
+    values = {item["position"]: float(item["value"]) for item in decisions if item["value"] is not None}
+    return target, [row for row in range(rows) if row not in dropped], values
+
+
+def check_applied_table(path: Path) -> None:
+    """Undecided rows are the same cell by cell, decided ones hold the new value."""
+    before = read_table(path)
+    label = _label_of(before)
+    if label is None:
+        return
+    target, kept, values = _apply(path, label, len(before))
+    if not kept:
+        return
+    after = _again(lambda: read_table(target))
+    width = len(before.header)
+    _require(after.header[:width] == before.header, "the header is not what it was")
+    _require(len(after) == len(kept), "there are more or fewer rows than were kept")
+    at = list(before.frame.columns).index(label)
+    old, new = _stored_cells(before), _stored_cells(after)
+    for position, row in enumerate(kept):
+        for column in range(width):
+            if column == at and row in values:
+                continue
+            found = _as_stored(before, old[row, column]), _as_stored(after, new[position, column])
+            _require(_same(*found), "a cell that was not decided about changed")
+        if row in values:
+            _require(_holds(after.frame.iloc[position, at], values[row]), "a decided label does not hold its value")
+
+
+def _stored_cells(table: TableFile) -> np.ndarray:
+    """The cells as they are in the file: pandas makes floats of whole numbers as soon as one is missing."""
+    cells = table.cells.to_numpy(dtype=object, copy=True)
+    if table.format != "parquet":
+        return cells
+    from pyarrow import parquet
+
+    stored = parquet.read_table(table.path)
+    for at, name in enumerate(table.header):
+        places = [place for place, other in enumerate(stored.column_names) if other == name]
+        if len(places) == 1 and pd.api.types.is_numeric_dtype(table.cells.dtypes.iloc[at]):
+            cells[:, at] = stored.column(places[0]).to_pylist()
+    return cells
+
+
+def _again(read: Any) -> Any:
+    try:
+        return read()
+    except MislabelError as error:
+        raise WrongResultError("the cleaned file cannot be read again") from error
+
+
+def _label_of(table: TableFile) -> str | None:
+    kinds = zip(table.frame.columns, table.frame.dtypes, strict=True)
+    numeric = [name for name, kind in kinds if pd.api.types.is_numeric_dtype(kind)]
+    return "y" if "y" in numeric else str(numeric[-1]) if numeric else None
+
+
+def _as_stored(table: TableFile, cell: Any) -> Any:
+    """A cell's bytes: without the only characters that told the encoding, the same bytes are other letters."""
+    if table.dialect is None or not isinstance(cell, str):
+        return cell
+    return cell.encode(table.dialect.encoding.removesuffix("-sig"), errors="surrogatepass")
+
+
+def _same(old: Any, new: Any) -> bool:
+    if isinstance(old, dict):
+        return isinstance(new, dict) and old.keys() == new.keys() and all(_same(old[key], new[key]) for key in old)
+    if isinstance(old, np.ndarray | list | tuple):
+        return type(old) is type(new) and len(old) == len(new) and all(map(_same, old, new))
+    if _is_gap(old) or _is_gap(new):
+        return _is_gap(old) and _is_gap(new)
+    return bool(old == new)
+
+
+def _is_gap(cell: Any) -> bool:
+    return cell is None or cell is pd.NaT or cell is pd.NA or (isinstance(cell, float) and math.isnan(cell))
+
+
+def _holds(found: Any, value: float) -> bool:
+    try:
+        return math.isclose(float(found), value, rel_tol=1e-12)
+    except (TypeError, ValueError):
+        return False
+
+
+def check_applied_molecules(path: Path) -> None:
+    """Molecules that were not decided about keep atoms, positions and properties; decided ones have the new value."""
+    before = read_molecules(path)
+    label = _property_of(before)
+    if label is None:
+        return
+    target, kept, values = _apply(path, label, len(before))
+    if not kept:
+        return
+    after = _again(lambda: read_molecules(target))
+    _require(len(after) == len(kept), "there are more or fewer molecules than were kept")
+    for position, row in enumerate(kept):
+        old, new = before[row], after[position]
+        _require(np.array_equal(old.numbers, new.numbers), "elements changed")
+        _require(np.array_equal(old.positions, new.positions), "positions changed")
+        for name, column in before.properties.items():
+            if name == label and row in values:
+                _require(
+                    _holds(after.properties[name][position], values[row]), "a decided label does not hold its value"
+                )
+            else:
+                found = after.properties[name][position] if name in after.properties else None
+                _require(_same(column[row], found), "a property that was not decided about changed")
+
+
+def _property_of(found: MoleculeSet) -> str | None:
+    for name in ("energy", *found.properties):
+        try:
+            found.labels(name)
+        except MislabelError:
+            continue
+        return name
+    return None
