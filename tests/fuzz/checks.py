@@ -39,8 +39,8 @@ def check_table(path: Path) -> None:
     _require(
         len(set(names)) == len(names) == len(table.header), "column names are not unique, or not as many as columns"
     )
-    _require(table.cells.shape == table.frame.shape, "cells and frame have different shapes")
-    if table.dialect is not None:
+    if table.cells is not None:
+        _require(table.cells.shape == table.frame.shape, "cells and frame have different shapes")
         for at, name in enumerate(names):
             _check_numbers(table.cells.iloc[:200, at].tolist(), table.frame[name].iloc[:200])
 
@@ -92,7 +92,8 @@ def check_decisions(path: Path) -> None:
     _require(all(type(position) is int for position in positions), "a position is not a whole number")
     _require(all(0 <= position < found.rows for position in positions), "a position outside of the file")
     _require(len(set(positions)) == len(positions), "two decisions about one row")
-    _require(found.sheet is None or isinstance(found.sheet, str), "the name of the sheet is not text")
+    sheet = found.options.sheet
+    _require(sheet is None or isinstance(sheet, str), "the name of the sheet is not text")
     for decision in found.decisions:
         _require((decision.value is not None) == (decision.action in ("accept", "edit")), "a value without need")
         _require(decision.value is None or math.isfinite(decision.value), "a new label is not finite")
@@ -184,17 +185,18 @@ def check_applied_table(path: Path) -> None:
 
 
 def _stored_cells(table: TableFile) -> np.ndarray:
-    """The cells as they are in the file: pandas makes floats of whole numbers as soon as one is missing."""
-    cells = table.cells.to_numpy(dtype=object, copy=True)
-    if table.format != "parquet":
-        return cells
-    from pyarrow import parquet
+    """The cells as they are in the file."""
+    cells = np.empty(table.frame.shape, dtype=object)
+    if table.format == "parquet":
+        from pyarrow import parquet
 
-    stored = parquet.read_table(table.path)
-    for at, name in enumerate(table.header):
-        places = [place for place, other in enumerate(stored.column_names) if other == name]
-        if len(places) == 1 and pd.api.types.is_numeric_dtype(table.cells.dtypes.iloc[at]):
-            cells[:, at] = stored.column(places[0]).to_pylist()
+        stored = parquet.read_table(table.path, columns=table.header)
+        columns = [stored.column(name).to_pylist() for name in table.header]
+    else:
+        columns = [table.written(name) for name in table.frame.columns]
+    for at, column in enumerate(columns):
+        for row, cell in enumerate(column):
+            cells[row, at] = cell
     return cells
 
 
@@ -234,7 +236,9 @@ def _is_gap(cell: Any) -> bool:
 
 def _holds(found: Any, value: float) -> bool:
     try:
-        return math.isclose(float(found), value, rel_tol=1e-12)
+        # Short floats hold the nearest number they have.
+        short = (float(kind(value)) for kind in (np.float16, np.float32))
+        return math.isclose(float(found), value, rel_tol=1e-12) or float(found) in short
     except (TypeError, ValueError):
         return False
 

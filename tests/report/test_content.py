@@ -23,7 +23,7 @@ def test_the_page_knows_how_its_file_is_written(tmp_path):
     rng = np.random.default_rng(4)
     path, report = audited(tmp_path, table_of(rng, [f"k{k}" for k in range(60)], ["a"] * 60, ";", ",").encode())
     content = content_of(report)
-    assert content["numbers"] == {"decimal": ",", "thousands": "", "decimals": None, "most": None}
+    assert content["numbers"] == {"decimal": ",", "thousands": "", "decimals": 2, "most": 2}
     assert content["file"]["apply"] is None
     assert content["file"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert content["cells"]["exact"] is True
