@@ -11,6 +11,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("openpyxl")
 
 from mislabel.data.corrections import read_decisions
+from mislabel.data.formats.contract import ReadOptions
 from mislabel.data.molecules import Molecule, MoleculeSet
 from mislabel.data.table_files import read_table
 from tests.fuzz import checks
@@ -170,7 +171,7 @@ def test_decisions_that_cannot_be_applied_are_seen(tmp_path):
         with pytest.raises(WrongResultError):
             checked(replace(found, decisions=[wrong]))
     with pytest.raises(WrongResultError, match="sheet"):
-        checked(replace(found, sheet=["a"]))
+        checked(replace(found, options=ReadOptions(["a"])))
 
 
 def checked(found):

@@ -145,7 +145,8 @@ class LargeTable:
         found = {}
         for name, stored in zip(self.columns, self._stored, strict=True):
             if first is not None and stored in texts:
-                found[name] = ColumnReader.of(first.column(texts.index(stored)))
+                with in_words(self.path):
+                    found[name] = ColumnReader.of(first.column(texts.index(stored)))
                 self.notes += [f"column {name!r}: {note}" for note in found[name].notes]
             else:
                 found[name] = ColumnReader(self._file.schema_arrow.field(stored).type, None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 import zipfile
+import zlib
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,15 +53,38 @@ def write_workbook(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) 
     labels = sheet_labels(source, chosen.options.sheet, chosen.label)
     check_row_count(source, len(labels.values), chosen)
     try:
-        with zipfile.ZipFile(source) as book:
-            parts = _Parts.of(book, labels.sheet, source)
-            changed = _changed_parts(book, parts, labels, chosen, trail, source)
-            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as copy:
-                for info in book.infolist():
-                    data = changed.get(info.filename)
-                    copy.writestr(info, book.read(info) if data is None else data, compress_type=info.compress_type)
-    except (zipfile.BadZipFile, ElementTree.ParseError, expat.ExpatError, KeyError, UnicodeDecodeError) as error:
+        book = _Book(source)
+        parts = _Parts.of(book, labels.sheet, source)
+        changed = _changed_parts(book, parts, labels, chosen, trail, source)
+    except (ElementTree.ParseError, expat.ExpatError, KeyError, ValueError) as error:
+        if isinstance(error, TableFileError):
+            raise
         raise TableFileError(f"{source} cannot be copied as a workbook: {error}") from None
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as copy:
+        for info in book.infos:
+            copy.writestr(info, changed.get(info.filename, book.read(info.filename)), compress_type=info.compress_type)
+
+
+class _Book:
+    """The parts of a workbook with their bytes."""
+
+    def __init__(self, source: Path) -> None:
+        try:
+            with zipfile.ZipFile(source) as book:
+                self.infos = book.infolist()
+                self._parts = {info.filename: book.read(info) for info in self.infos}
+        except (zipfile.BadZipFile, OSError, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
+            raise TableFileError(f"{source} cannot be copied as a workbook: {error}") from None
+        if len(self._parts) < len(self.infos):
+            raise TableFileError(f"{source} cannot be copied as a workbook: it holds two parts of the same name.")
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a part."""
+        return self._parts[name]
+
+    def namelist(self) -> list[str]:
+        """The names of all parts."""
+        return list(self._parts)
 
 
 @dataclass(frozen=True)
@@ -73,7 +97,7 @@ class _Parts:
     relations: dict[str, str]  # target -> kind, of the sheet
 
     @classmethod
-    def of(cls, book: zipfile.ZipFile, title: str, source: Path) -> _Parts:
+    def of(cls, book: _Book, title: str, source: Path) -> _Parts:
         names = set(book.namelist())
         root = _relations(book, "_rels/.rels", "")
         workbook = next((target for target, kind, _ in root if kind.endswith("/officeDocument")), "xl/workbook.xml")
@@ -98,7 +122,7 @@ def _rels_of(part: str) -> str:
     return posixpath.join(folder, "_rels", f"{name}.rels")
 
 
-def _relations(book: zipfile.ZipFile, part: str, base: str) -> list[tuple[str, str, str]]:
+def _relations(book: _Book, part: str, base: str) -> list[tuple[str, str, str]]:
     """Targets, kinds and keys of what a part refers to."""
     found = []
     for item in ElementTree.fromstring(book.read(part)):
@@ -224,7 +248,7 @@ class _Splices:
 
 
 def _changed_parts(
-    book: zipfile.ZipFile, parts: _Parts, labels: SheetLabels, chosen: Decisions, trail: bool, source: Path
+    book: _Book, parts: _Parts, labels: SheetLabels, chosen: Decisions, trail: bool, source: Path
 ) -> dict[str, bytes]:
     data = book.read(parts.sheet)
     sheet = _scan(data)
@@ -347,7 +371,7 @@ def _xml(text: str) -> str:
     return escape(_NOT_XML.sub("\ufffd", text))
 
 
-def _refuse_references(book: zipfile.ZipFile, parts: _Parts, sheet: _Sheet, source: Path) -> None:
+def _refuse_references(book: _Book, parts: _Parts, sheet: _Sheet, source: Path) -> None:
     """Complain where rows are referred to by their number, in ways that a copy without some of them would break."""
     advice = "Keep these rows and mark them instead, or save the sheet as CSV or without what refers to its rows, and audit that."
     formulas = sheet.formulas + sum(_scan(book.read(name)).formulas for name in parts.sheets if name != parts.sheet)
