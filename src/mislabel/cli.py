@@ -46,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _fail(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
     except KeyboardInterrupt:
-        print("mislabel: interrupted; nothing was written", file=sys.stderr)
+        kept = "what was finished is kept" if options.command == "reproduce" else "nothing was written"
+        print(f"mislabel: interrupted; {kept}", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -352,7 +353,7 @@ def _tell(found: Any, options: argparse.Namespace) -> None:
     for note in [*found.notes, *found.source.notes]:
         print(_safe(f"Note: {note}"), file=sys.stderr)
     print(_safe(model_line(audit)), file=sys.stderr)
-    for line in summary_lines(audit):
+    for line in summary_lines(audit, found.source.decimal(audit.label)):
         print(_safe(line))
     if options.command == "audit":
         print(_safe(f"Review it in {found.report}"), file=sys.stderr)

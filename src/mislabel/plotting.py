@@ -30,7 +30,7 @@ def _axes(ax: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise MissingDependencyError("plots need matplotlib: pip install 'mislabel[plot]'.") from None
+        raise MissingDependencyError("plots need matplotlib: pip install matplotlib.") from None
     return plt.subplots()[1]
 
 

@@ -165,7 +165,7 @@ def _download(address: str, checksum: str | None) -> Path:
         import pooch
     except ImportError:
         raise MissingDependencyError(
-            f"downloads need pooch: pip install 'mislabel[chem]'; or fetch {address} yourself and pass path=."
+            f"downloads need pooch: pip install pooch; or fetch {address} yourself and pass path=."
         ) from None
     try:
         return Path(pooch.retrieve(address, known_hash=checksum, path=pooch.os_cache("mislabel"), progressbar=False))

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from mislabel.data.columns import LeftOut, choose_features
 from mislabel.data.formats.contract import check_width, fingerprint_of, unique_names
-from mislabel.data.formats.parquet import ColumnReader, in_words, is_text, open_parquet, stored_columns, written_cells
+from mislabel.data.formats.parquet import (
+    ColumnReader,
+    in_words,
+    is_text,
+    open_parquet,
+    pieces,
+    stored_columns,
+    written_cells,
+)
 from mislabel.data.table_files import similar_file
 from mislabel.data.tables import FeatureEncoder, LabelledTable, check_column, nothing_left, numeric_label
 from mislabel.errors import TableFileError
@@ -127,11 +135,7 @@ class LargeTable:
                 at = start
                 with in_words(self.path):
                     batches = self._file.iter_batches(size, row_groups=[group], columns=list(stored), use_threads=False)
-                while True:
-                    with in_words(self.path):
-                        batch = next(batches, None)
-                    if batch is None:
-                        break
+                for batch in pieces(batches, self.path):
                     # A nested column of the same beginning may come along.
                     yield at, batch.select(list(stored))
                     at += batch.num_rows

@@ -56,6 +56,15 @@ class Source:
         options = self.table.options if isinstance(self.table, TableFile) else ReadOptions()
         return {"sheet": options.sheet, "decimal": options.numbers.decimal, "thousands": options.numbers.thousands}
 
+    def notation(self, label: str) -> Notation:
+        """How the file writes its labels."""
+        return self.table.notation(label) if isinstance(self.table, TableFile) else Notation()
+
+    def decimal(self, label: str) -> str:
+        """The decimal mark of the labels."""
+        found = self.table.notations.get(label) if isinstance(self.table, TableFile) else None
+        return "." if found is None else found.decimal
+
     @property
     def notes(self) -> list[str]:
         """What had to be decided while reading."""
@@ -96,8 +105,8 @@ def report_content(audit: Audit, source: Source) -> dict[str, Any]:
         "id": audit.id,
         "fdr": audit.fdr,
         "suspects": audit.n_suspects,
-        "words": summary_lines(audit)[:2],
-        "trust": [model_line(audit), *trust_lines(audit)],
+        "words": summary_lines(audit, source.decimal(audit.label))[:2],
+        "trust": [model_line(audit), *trust_lines(audit, source.decimal(audit.label))],
         "patternLine": pattern_line(audit),
         "patterns": _patterns(audit, kept),
         "used": audit.used,
@@ -142,8 +151,7 @@ def _numbers(source: Source, label: str) -> dict[str, Any]:
     decimal, thousands : the marks; no thousands mark is "". decimals : how many every cell of the column has, None where
     they differ. most : how many the longest has.
     """
-    table = source.table
-    notation = table.notation(label) if isinstance(table, TableFile) else Notation()
+    notation = source.notation(label)
     return {
         "decimal": notation.decimal,
         "thousands": notation.thousands,
@@ -173,7 +181,7 @@ def _cell(value: Any) -> str:
     if value is None or (isinstance(value, float) and np.isnan(value)) or value is pd.NaT or value is pd.NA:
         return ""
     if isinstance(value, float | np.floating):
-        return number(float(value), 6).replace(",", "")
+        return number(float(value), 6)
     text = str(value)
     # Lone surrogates cannot be written as UTF-8.
     text = text.encode("utf-8", errors="replace").decode("utf-8")

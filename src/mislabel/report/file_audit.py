@@ -318,7 +318,7 @@ def summary(audit: Audit, source: Source, notes: Sequence[str] = ()) -> dict[str
         "copied_rows": audit.model.n_copies_,
         "suspects": audit.n_suspects,
         "fdr": audit.fdr,
-        "summary": summary_lines(audit),
+        "summary": summary_lines(audit, source.decimal(audit.label)),
         "model": {
             "words": model_line(audit),
             "mean": choice.name if choice is not None else None,
@@ -329,7 +329,7 @@ def summary(audit: Audit, source: Source, notes: Sequence[str] = ()) -> dict[str
             "residual": _finite(model.residual_),
             "converged": model.converged_,
         },
-        "trust": trust_lines(audit),
+        "trust": trust_lines(audit, source.decimal(audit.label)),
         "calibration": {
             "adjusted": calibration.adjusted,
             "noticeable": calibration.noticeable,

@@ -24,17 +24,17 @@ def _directs(character: str) -> bool:
     return character in "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
-def number(value: float, digits: int = 4) -> str:
-    """A number for people: a few digits, no exponent where it can be helped."""
+def number(value: float, digits: int = 4, decimal: str = ".") -> str:
+    """A number for people: a few digits, no exponent where it can be helped, with the decimal mark of their file."""
     if not math.isfinite(value):
         return "missing"
     if value == 0.0:
         return "0"
     size = math.floor(math.log10(abs(value)))
     if -4 <= size < 7:
-        text = f"{value:,.{max(digits - 1 - size, 0)}f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{value:.{digits - 1}e}"
+        text = f"{value:.{max(digits - 1 - size, 0)}f}"
+        return (text.rstrip("0").rstrip(".") if "." in text else text).replace(".", decimal)
+    return f"{value:.{digits - 1}e}".replace(".", decimal)
 
 
 def percent(fraction: float) -> str:
@@ -47,8 +47,8 @@ def count(size: int, noun: str) -> str:
     return f"{size:,} {noun}{'' if size == 1 else 's'}"
 
 
-def summary_lines(audit: Audit) -> list[str]:
-    """Three lines: how many, the worst, what to do with them."""
+def summary_lines(audit: Audit, decimal: str = ".") -> list[str]:
+    """Three lines: how many, the worst, what to do with them; numbers have the ``decimal`` mark of the file."""
     table = audit.table
     size = int(table["label"].notna().sum())
     suspects = audit.n_suspects
@@ -58,14 +58,14 @@ def summary_lines(audit: Audit) -> list[str]:
         worst = table[table["suspect"]].iloc[0]
         half = (worst["expected_high"] - worst["expected_low"]) / 2
         lines.append(
-            f"The worst is row {plain_text(worst['row'])}: {number(worst['label'])}, expected {number(worst['expected'])} "
-            f"± {number(half, 2)}."
+            f"The worst is row {plain_text(worst['row'])}: {number(worst['label'], decimal=decimal)}, expected "
+            f"{number(worst['expected'], decimal=decimal)} ± {number(half, 2, decimal)}."
         )
     else:
         closest = table.iloc[0]
         lines.append(
-            f"The least expected is row {plain_text(closest['row'])}: {number(closest['label'])}, expected "
-            f"{number(closest['expected'])}; it may well be right."
+            f"The least expected is row {plain_text(closest['row'])}: {number(closest['label'], decimal=decimal)}, expected "
+            f"{number(closest['expected'], decimal=decimal)}; it may well be right."
         )
     lines.append(pattern_line(audit))
     return lines
@@ -99,7 +99,7 @@ def model_line(audit: Audit) -> str:
     return "Model: a Gaussian process in which every label has its own noise variance."
 
 
-def trust_lines(audit: Audit) -> list[str]:
+def trust_lines(audit: Audit, decimal: str = ".") -> list[str]:
     """How sure all this is: fit, spread of clean labels, calibration."""
     model = audit.model
     evidence = model.calibrated_evidence_
@@ -112,8 +112,8 @@ def trust_lines(audit: Audit) -> list[str]:
         share = typical / spread
         quality = "well" if share < 0.15 else "fairly well" if share < 0.4 else "poorly"
         lines.append(
-            f"The other labels predict a label {quality}: half of all labels lie within {number(typical, 3)} of what was "
-            f"expected, {percent(share)} of the labels' own standard deviation."
+            f"The other labels predict a label {quality}: half of all labels lie within {number(typical, 3, decimal)} of what "
+            f"was expected, {percent(share)} of the labels' own standard deviation."
             + (" Only gross errors can be seen." if share >= 0.4 else "")
         )
     if calibration.noticeable:

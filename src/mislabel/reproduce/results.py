@@ -71,7 +71,7 @@ def draw(path: Path, fill: Callable[..., None], *what: Any, columns: int, rows: 
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingDependencyError("pictures need matplotlib: pip install 'mislabel[plot]'.") from None
+        raise MissingDependencyError("pictures need matplotlib: pip install matplotlib.") from None
     figure = Figure(figsize=(4.2 * columns, 3.2 * rows), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False)

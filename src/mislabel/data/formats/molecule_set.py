@@ -48,7 +48,7 @@ class Molecule:
         try:
             from ase import Atoms
         except ImportError:
-            raise MissingDependencyError("ASE is not installed: pip install 'mislabel[chem]'.") from None
+            raise MissingDependencyError("ASE is not installed: pip install ase.") from None
         return Atoms(numbers=self.numbers, positions=self.positions, cell=self.cell, pbc=self.pbc)
 
 

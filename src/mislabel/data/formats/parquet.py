@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -190,13 +190,14 @@ def write_parquet_table(source: Path, chosen: Decisions, out: BinaryIO, trail: b
     import pyarrow as pa
     from pyarrow import parquet
 
-    with open_parquet(source) as stored, in_words(source):
-        names = stored_columns(stored)
-        label = names[unique_names(names)[0].index(chosen.label)]
-        check_row_count(source, stored.metadata.num_rows, chosen)
-        schema = stored.schema_arrow
-        at = schema.get_field_index(label)
-        convert = _converter(source, stored, label, schema.field(at).type, chosen)
+    with open_parquet(source) as stored:
+        with in_words(source):
+            names = stored_columns(stored)
+            label = names[unique_names(names)[0].index(chosen.label)]
+            check_row_count(source, stored.metadata.num_rows, chosen)
+            schema = stored.schema_arrow
+            at = schema.get_field_index(label)
+            convert = _converter(source, stored, label, schema.field(at).type, chosen)
         for name in TRAIL_COLUMNS if trail else ():
             if name in schema.names:
                 raise TableFileError(f"{source} has a column {name!r} already: rename it to add a trail.")
@@ -204,16 +205,30 @@ def write_parquet_table(source: Path, chosen: Decisions, out: BinaryIO, trail: b
         decided = chosen.by_position
         with parquet.ParquetWriter(out, schema, compression=_compression(stored)) as writer:
             first = 0
-            for batch in stored.iter_batches(ROWS_COPIED):
+            for batch in pieces(stored.iter_batches(ROWS_COPIED), source):
                 verdicts = [decided.get(first + k) for k in range(batch.num_rows)]
-                original = batch.column(at)
-                columns = [*batch.columns]
-                columns[at] = _decided_labels(original, verdicts, convert)
-                if trail:
-                    columns += [pa.array(values, pa.string()) for values in _trail_cells(original, verdicts)]
-                kept = pa.array([verdict is None or verdict.action != "drop" for verdict in verdicts])
-                writer.write_batch(pa.record_batch(columns, schema=schema).filter(kept))
+                with in_words(source):
+                    original = batch.column(at)
+                    columns = [*batch.columns]
+                    columns[at] = _decided_labels(original, verdicts, convert)
+                    if trail:
+                        columns += [pa.array(values, pa.string()) for values in _trail_cells(original, verdicts)]
+                    kept = pa.array([verdict is None or verdict.action != "drop" for verdict in verdicts])
+                    cleaned = pa.record_batch(columns, schema=schema).filter(kept)
+                writer.write_batch(cleaned)
                 first += batch.num_rows
+    if first != chosen.rows:
+        raise TableFileError(f"{source} announces {chosen.rows} rows and holds {first}: it is damaged.")
+
+
+def pieces(batches: Iterator[Any], source: Path) -> Iterator[Any]:
+    """Batches of a file as they are read; what goes wrong in reading is told in words, what goes wrong elsewhere is not."""
+    while True:
+        with in_words(source):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def _compression(stored: Any) -> str:

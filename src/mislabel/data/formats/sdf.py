@@ -93,7 +93,7 @@ def _rdkit() -> Iterator[Any]:
     try:
         from rdkit import Chem, RDLogger
     except ImportError:
-        raise MissingDependencyError("sdf files need RDKit: pip install 'mislabel[chem]'.") from None
+        raise MissingDependencyError("sdf files need RDKit: pip install rdkit.") from None
     RDLogger.DisableLog("rdApp.*")
     try:
         yield Chem

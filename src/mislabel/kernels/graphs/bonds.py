@@ -18,7 +18,7 @@ def graph_from_smiles(smiles: str, *, hydrogens: bool = False) -> Graph:
     try:
         from rdkit import Chem, RDLogger
     except ImportError:
-        raise MissingDependencyError("SMILES need RDKit: pip install 'mislabel[chem]'.") from None
+        raise MissingDependencyError("SMILES need RDKit: pip install rdkit.") from None
     if not isinstance(smiles, str) or not smiles.strip():
         raise InvalidGraphError(f"{smiles!r} is not a SMILES string.")
     if not smiles.split()[0].isascii():
