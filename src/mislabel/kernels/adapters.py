@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter,
 
 from mislabel.errors import InvalidParameterError, KernelMatrixError, unknown_name
 from mislabel.kernels.table import TableKernel
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray
 
 AMPLITUDE_RANGE = (1e-4, 1e4)
 
@@ -119,10 +119,13 @@ class CallableKernel(AmplitudeKernel):
             return False
 
 
-def as_kernel(kernel: object, X) -> Kernel:
-    """Turn what the user gave into a kernel object; the user's own object is cloned, never changed."""
+def as_kernel(kernel: object, X, columns: IntArray | None = None) -> Kernel:
+    """Turn what the user gave into a kernel object; the user's own object is cloned, never changed.
+
+    columns : the features that count for the default kernel, where X is not all of the data.
+    """
     if kernel is None:
-        return TableKernel.for_features(np.asarray(X, dtype=float))
+        return TableKernel.for_features(np.asarray(X, dtype=float), columns)
     if isinstance(kernel, str):
         if kernel == "precomputed":
             return PrecomputedKernel()
