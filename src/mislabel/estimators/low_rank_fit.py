@@ -252,6 +252,8 @@ class _LowRankFit:
         """Average over right and wrong labels, all of them, from what a subset says of both kinds."""
         model, labels = self.model, self.labels
         kinds = replace(self.exact.kinds or kinds_of(self.exact.noise, self.base, labels), amplitude=1.0)
+        # Labels that are all equal have no base noise of their own.
+        kinds = replace(kinds, base=max(kinds.base, LEAST_BASE * (robust_variance(labels) or 1.0)))
         part = self._part()
         if part is not None:
             smaller = model.on_rows(part).signal

@@ -47,6 +47,10 @@ class AmplitudeKernel(GenericKernelMixin, StationaryKernelMixin, Kernel):
     def starting_from(self, X, label_variance: float) -> AmplitudeKernel:
         """The same kernel, its amplitude matched to the labels' variance and bounded around that."""
         mean_diagonal = float(np.mean(self.diag(X))) / self.amplitude
+        if not (np.isfinite(mean_diagonal) and mean_diagonal > 0.0):
+            raise KernelMatrixError(
+                f"the kernel of points with themselves must be positive, and is {mean_diagonal:.3g} on average."
+            )
         start = label_variance / mean_diagonal
         started = clone(self)
         bounds = (AMPLITUDE_RANGE[0] * start, AMPLITUDE_RANGE[1] * start)
