@@ -19,7 +19,7 @@ from mislabel.estimators.copies import Copies
 from mislabel.estimators.cross_fit import cross_fitted_mean
 from mislabel.estimators.fitting import FitOptions, check_finite, fit_noise_model
 from mislabel.estimators.label_units import LabelEvidence, center_of, robust_scale, rounding_variance
-from mislabel.estimators.low_rank_fit import START_ROWS, RankPlan, fit_low_rank, plan_on_workers, plan_rank
+from mislabel.estimators.low_rank_fit import RankPlan, fit_low_rank, kernel_of_many, plan_on_workers, plan_rank
 from mislabel.estimators.means import AUTO, MeanChoice, choose_mean, mean_named
 from mislabel.estimators.prediction import ExactPredictor, Predictor
 from mislabel.estimators.row_order import by_content
@@ -41,12 +41,10 @@ from mislabel.estimators.validation import (
 )
 from mislabel.kernels.adapters import PrecomputedKernel, as_kernel
 from mislabel.kernels.on_data import KernelOnData, take, take_points
-from mislabel.kernels.table import telling_columns
 from mislabel.linalg.mapped import mapping_of
 from mislabel.linalg.threads import blas_threads
 from mislabel.noise.penalty import Penalty
 from mislabel.progress import ProgressReporter
-from mislabel.spreading import evenly_spread
 
 _PREDICT_BLOCK = 1024
 #: Known variances above this, in units of the labels' own, say that a label says nothing: larger ones cost digits, no more.
@@ -225,7 +223,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         present = copies.without(present)
         if y_err is None and self.noise == "per-label" and self.base_noise == "auto":
             known_variance += rounding_variance(labels[present])
-        kernel = self._start_kernel(points, plan)
+        kernel = as_kernel(self.kernel, points) if plan is None or self.kernel is not None else kernel_of_many(points)
         if series is None and plan is None and self._may_reorder(points):
             present = present[by_content(points, labels, present)]
         fit_points = points
@@ -382,15 +380,6 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         if plan is None:
             check_memory(labels.size, available)
         return plan
-
-    def _start_kernel(self, points: Any, plan: RankPlan | None) -> Any:
-        """The user's kernel, or the default one, which starts from the features (some rows of them, where there are many)."""
-        if plan is None or self.kernel is not None:
-            return as_kernel(self.kernel, points)
-        some = take_points(points, evenly_spread(len(points), START_ROWS))
-        # Some rows do not say which features are constant in all.
-        everywhere = isinstance(points, np.ndarray) and mapping_of(points) is None
-        return as_kernel(None, some, telling_columns(points) if everywhere else np.arange(points.shape[1]))
 
     def _may_reorder(self, points: Any) -> bool:
         """Whether the rows of an exact fit may come in another order: not those of kernel matrices, or other objects."""

@@ -62,6 +62,8 @@ def check_labels(y: Any, rows: np.ndarray, missing: str) -> FloatArray:
         labels = np.array(column_or_1d(numbers_of(y), warn=True), dtype=float)
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
         raise InvalidLabelsError(f"{error} Labels must be numbers, one per row.") from None
+    if len(rows) != labels.size:
+        rows = np.arange(labels.size)  # that X and y do not belong together is said by whoever compares them
     infinite = np.flatnonzero(np.isinf(labels))
     if infinite.size:
         raise InvalidLabelsError(
@@ -151,7 +153,12 @@ def check_objects(X: Any, kernel: Any) -> Any:
     """Objects as a list, molecules turned into graphs once and for all."""
     if isinstance(X, np.ndarray):
         return X
-    return kernel.graphs_of(X) if hasattr(kernel, "graphs_of") else list(X)
+    try:
+        return kernel.graphs_of(X) if hasattr(kernel, "graphs_of") else list(X)
+    except TypeError as error:
+        if np.iterable(X):
+            raise
+        raise InvalidFeaturesError(f"{error}. X must be a list of what the kernel compares.") from None
 
 
 def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
