@@ -108,4 +108,5 @@ def test_columns_that_say_nothing_change_no_digit():
         changed, _, _ = change(features, labels, rng)
         second = LabelNoiseRegressor().fit(changed, labels)
         np.testing.assert_array_equal(second.z_, first.z_)
+        np.testing.assert_array_equal(second.predict(changed), first.predict(features))
         assert second.n_features_in_ == features.shape[1] + 1

@@ -72,8 +72,7 @@ OWN_WORDS = (
     "inconsistent",
     "Complex data",
     "Reshape",
-    "Expected a ",
-    "dim",
+    "argument must be a string or a real number",
 )
 
 

@@ -176,7 +176,8 @@ def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
             raise ValueError(f"could not convert {dates[0]} to numbers")
         features = check_array(X, dtype=np.float64, ensure_all_finite=False)
     except (TypeError, ValueError) as error:
-        if any(words in str(error) for words in ("could not convert", "dtype", "float() argument")):
+        # scikit-learn wants a TypeError for what is no number at all.
+        if any(words in str(error) for words in ("could not convert", "dtype", "not 'date")):
             raise InvalidFeaturesError(
                 f"{error}. The features must be numbers: encode categories, dates and text first, or use "
                 "mislabel.audit(frame, label=...), which does that."

@@ -70,7 +70,7 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         """
         columns = telling_columns(features) if columns is None else columns
         n_features = columns.size
-        spread = _spread_of(features[:, columns])
+        spread = _spread_of(np.take(features, columns, axis=1))
         kept = None if n_features == features.shape[1] else columns
         broad = np.sqrt(n_features)
         if n_features > FEW_FEATURES:
@@ -109,8 +109,7 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             return (matrix, self._gradient_tensor(X, matrix)) if eval_gradient else matrix
         if eval_gradient:
             raise ValueError("Gradient can only be evaluated when Y is None.")
-        Y = self._checked(Y)
-        center = Y.mean(axis=0)
+        center = self._checked(Y).mean(axis=0)
         X, Y = self._scaled(X, center), self._scaled(Y, center)
         matrix = np.empty((len(X), len(Y)))
         squares_x, squares_y = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Y, Y)
@@ -214,7 +213,7 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
                 raise InvalidFeaturesError(
                     f"the kernel needs feature {np.max(self.columns)}, but the data has {X.shape[1]} features."
                 )
-            X = X[:, self.columns]
+            X = np.take(X, self.columns, axis=1)  # row by row in memory, as all of X is: sums then round alike
         for values, what in ((self.length_scale, "length scales"), (self.units, "units")):
             size = np.size(values) if values is not None else 1
             if size not in (1, X.shape[1]):
