@@ -61,6 +61,16 @@ def test_copied_rows_are_left_out_there_too(client, data, small_steps):
     np.testing.assert_array_equal(model.z_[3000:], model.z_[some])
 
 
+def test_absurd_labels_are_set_aside_there_too(client, data, small_steps):
+    features, labels, _, _ = data
+    labels = labels.copy()
+    labels[[7, 1500]] = 9.96921e36, -1e20
+    model = LabelNoiseRegressor(rank=60).fit(da.from_array(features, chunks=(700, -1)), labels, client=client)
+    np.testing.assert_array_equal(model.set_aside_, [7, 1500])
+    assert_equal(model, LabelNoiseRegressor(rank=60).fit(features, labels))
+    assert model.audit()["row"].tolist()[:2] == [7, 1500]
+
+
 def test_dask_arrays_give_the_result_of_one_machine(client, data, local):
     features, labels, _, _ = data
     model = LabelNoiseRegressor(rank=60).fit(

@@ -152,3 +152,38 @@ def test_errors():
         TableKernel(1.0, 1.0, units=np.ones(2))(np.zeros((4, 3)))
     with pytest.raises(InvalidParameterError, match="unknown kernel shape"):
         TableKernel(shape="cubic")(np.zeros((4, 3)))
+
+
+class TestColumns:
+    def test_only_those_that_tell_rows_apart_count(self, points):
+        wide = np.column_stack([np.full(60, 0.1), points, points[:, 1], 1e6 + np.zeros(60)])
+        kernel = TableKernel.for_features(wide)
+        np.testing.assert_array_equal(kernel.columns, [1, 2, 3])
+        plain = TableKernel.for_features(points)
+        assert plain.columns is None
+        for one, two in zip([kernel, *kernel.other_shapes()], [plain, *plain.other_shapes()], strict=True):
+            np.testing.assert_array_equal(one(wide), two(points))
+            np.testing.assert_array_equal(one(wide, wide[:7]), two(points, points[:7]))
+            np.testing.assert_array_equal(one.theta, two.theta)
+            np.testing.assert_array_equal(one.bounds, two.bounds)
+            weights = np.cov(np.random.default_rng(0).normal(size=(60, 90)))
+            np.testing.assert_array_equal(
+                one.contracted_gradient(wide, weights), two.contracted_gradient(points, weights)
+            )
+        np.testing.assert_array_equal(clone(kernel).clone_with_theta(kernel.theta)(wide), kernel(wide))
+
+    def test_many_columns_share_a_length_scale(self, rng):
+        points = rng.normal(size=(50, 40))
+        wide = np.column_stack([points, points[:, :5], np.ones(50)])
+        kernel, plain = TableKernel.for_features(wide), TableKernel.for_features(points)
+        for one, two in zip([kernel, *kernel.other_shapes()], [plain, *plain.other_shapes()], strict=True):
+            np.testing.assert_array_equal(one(wide), two(points))
+
+    def test_constant_features_alone(self):
+        kernel = TableKernel.for_features(np.full((5, 2), 0.1))
+        np.testing.assert_array_equal(kernel(np.full((5, 2), 0.1)), np.ones((5, 5)))
+
+    def test_too_few_features(self, points):
+        kernel = TableKernel.for_features(np.column_stack([np.ones(60), points]))
+        with pytest.raises(InvalidFeaturesError, match="needs feature 3, but the data has 2"):
+            kernel(points[:, :2])

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln
 
-from mislabel.decisions.evidence import Evidence, FloatArray
+from mislabel.decisions.evidence import Evidence, FloatArray, in_standard_deviations
 from mislabel.robust import robust_std
 
 #: Errors beyond this many tell nothing new about five numbers.
@@ -38,6 +38,9 @@ _AS_PROMISED = (0.0, -14.0, 5.0)
 #: Starts for noise in proportion to the label: none, and about a third of the typical squared error.
 _NO_MORE, _MORE = -14.0, -1.0
 _NORMAL_FROM = 60.0
+#: Log likelihood that noise in proportion to the label must gain. It depends on where the labels' zero is: without clear signs
+#: of it, labels that are shifted by a constant must get the same verdicts.
+_LEAST_GAIN_BY_SIZE = 4.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ class Calibration:
             return evidence
         variance = self.scale * np.maximum(evidence.variance, self.sharpest) + self.floor
         variance = variance + self.relative * evidence.expected**2
-        return replace(evidence, variance=variance, z=evidence.error / np.sqrt(variance), degrees=self.degrees)
+        z = in_standard_deviations(evidence.error, variance)
+        return replace(evidence, variance=variance, z=z, degrees=self.degrees)
 
     def with_wrong_group(self, evidence: Evidence) -> Evidence:
         """The evidence as it is, with what is known about wrong labels."""
@@ -107,7 +111,9 @@ def calibrate(error: FloatArray, variance: FloatArray, expected: FloatArray | No
     plain = best(start[:2] for start in _STARTS[:2])
     full = best([*_STARTS, (*plain[1], *_AS_PROMISED)])
     if typical > 0.0:
-        full = best([(*full[1], _NO_MORE), *((*x, _MORE) for x in (full[1], (*plain[1], *_AS_PROMISED)))])
+        by_size = best([(*full[1], _NO_MORE), *((*x, _MORE) for x in (full[1], (*plain[1], *_AS_PROMISED)))])
+        if e.size * (full[0] - by_size[0]) > _LEAST_GAIN_BY_SIZE:
+            full = by_size
     x = full[1]
     relative = float(np.exp(x[5])) * unit**2 / typical if x.size > 5 and x[5] > _NO_MORE else 0.0
     degrees = 2.0 + float(np.exp(x[4]))

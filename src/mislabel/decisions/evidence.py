@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+#: The largest number there is.
+LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +23,7 @@ class Evidence:
     corrected : posterior mean of the clean label.
     degrees : clean labels spread like a Student-t with so many degrees of freedom; infinite for a normal distribution.
     wrong_fraction, wrong_std : share of wrong labels and how far they are off; zero where that is not known.
+    set_aside : labels beyond any plausible scale, which are wrong whatever else is decided; None for none.
     """
 
     rows: NDArray[Any]
@@ -33,3 +37,21 @@ class Evidence:
     degrees: float = float("inf")
     wrong_fraction: float = 0.0
     wrong_std: float = 0.0
+    set_aside: BoolArray | None = None
+
+    @property
+    def absurd(self) -> BoolArray:
+        """``set_aside``, one entry per label in any case."""
+        return np.zeros(self.label.size, dtype=bool) if self.set_aside is None else self.set_aside
+
+
+def in_standard_deviations(error: FloatArray, variance: FloatArray) -> FloatArray:
+    """Errors over the square root of their variance, finite however large they are."""
+    with np.errstate(over="ignore"):
+        return np.clip(error / np.sqrt(variance), -LARGEST, LARGEST)
+
+
+def squared(values: FloatArray) -> FloatArray:
+    """Squares, finite however large the values are."""
+    with np.errstate(over="ignore"):
+        return np.minimum(values**2, LARGEST)

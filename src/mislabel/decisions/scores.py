@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mislabel.decisions.evidence import Evidence, FloatArray
+from mislabel.decisions.evidence import LARGEST, Evidence, FloatArray, in_standard_deviations, squared
 from mislabel.errors import unknown_name
 
 #: Wrong labels are taken to be off by at least so many standard deviations of a typical clean one: nearer, nobody can tell.
@@ -26,12 +26,12 @@ def odds_score(evidence: Evidence) -> FloatArray:
     clean = evidence.variance
     spread = max(evidence.wrong_std, _LEAST_SPREAD * float(np.sqrt(np.median(clean))))
     wide = clean + spread**2
-    square = evidence.error**2
-    if np.isinf(evidence.degrees):
-        gain = square / clean - square / wide
+    degrees = evidence.degrees
+    in_clean, in_wide = (squared(in_standard_deviations(evidence.error, variance)) for variance in (clean, wide))
+    if np.isinf(degrees):
+        gain = in_clean - in_wide
     else:
-        degrees = evidence.degrees
-        gain = (degrees + 1.0) * (np.log1p(square / (degrees * clean)) - np.log1p(square / (degrees * wide)))
+        gain = (degrees + 1.0) * (np.log1p(in_clean / degrees) - np.log1p(in_wide / degrees))
     return np.asarray(np.log(share / (1.0 - share)) + 0.5 * (np.log(clean / wide) + gain))
 
 
@@ -52,7 +52,7 @@ def z_score(evidence: Evidence) -> FloatArray:
 
 def gain_score(evidence: Evidence) -> FloatArray:
     """Fall of -2 log likelihood when the label gets its best own variance; zero inside one standard deviation."""
-    z_squared = np.maximum(evidence.z**2, 1.0)
+    z_squared = np.maximum(squared(evidence.z), 1.0)
     return np.asarray(z_squared - 1.0 - np.log(z_squared))
 
 
@@ -66,9 +66,14 @@ SCORES: dict[str, Callable[[Evidence], FloatArray]] = {
 
 
 def score_labels(evidence: Evidence, name: str) -> FloatArray:
-    """Score every label; missing labels score no higher than any other."""
+    """Score every label; missing labels score no higher than any other, those that were set aside higher than all others."""
     if name not in SCORES:
         raise unknown_name("score", name, list(SCORES))
     scores = SCORES[name](evidence)
     lowest = float(np.min(scores, where=~np.isnan(scores), initial=0.0))
-    return np.nan_to_num(scores, nan=lowest, posinf=np.finfo(float).max)
+    scores = np.nan_to_num(scores, nan=lowest, posinf=LARGEST)
+    absurd = evidence.absurd
+    if absurd.any():
+        highest = min(2.0 * float(np.max(scores, where=~absurd, initial=0.0)), LARGEST)
+        scores = np.where(absurd, np.maximum(np.maximum(scores, np.abs(evidence.z)), highest), scores)
+    return scores

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import false_discovery_control, norm, t
 
-from mislabel.decisions.evidence import Evidence, FloatArray
+from mislabel.decisions.evidence import BoolArray, Evidence, FloatArray
 from mislabel.errors import InvalidParameterError, unknown_name
-
-BoolArray = NDArray[np.bool_]
 
 
 def p_values(evidence: Evidence) -> FloatArray:
-    """Two-sided p-value of z: how often a clean label would look at least this wrong."""
+    """Two-sided p-value of z: how often a clean label would look at least this wrong; zero for labels that were set aside."""
     size = np.abs(evidence.z)
     tail = norm.sf(size) if np.isinf(evidence.degrees) else t.sf(size, evidence.degrees)
-    return np.where(np.isnan(evidence.z), 1.0, 2.0 * tail)
+    return np.where(evidence.absurd, 0.0, np.where(np.isnan(evidence.z), 1.0, 2.0 * tail))
 
 
 def half_width(evidence: Evidence, confidence: float) -> FloatArray:
     """Half the width of the interval that holds a clean label with this probability."""
-    if not 0.0 < confidence < 1.0:
+    if not 0.0 < _number(confidence, "confidence") < 1.0:
         raise InvalidParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
     return np.asarray(_largest_z(confidence, evidence.degrees) * np.sqrt(evidence.variance))
 
@@ -41,9 +39,9 @@ def _largest_z(share: float | FloatArray, degrees: float) -> FloatArray:
 
 
 def q_values(evidence: Evidence) -> FloatArray:
-    """Benjamini-Hochberg adjusted p-values; missing labels are not counted as tests."""
-    tested = ~np.isnan(evidence.z)
-    adjusted = np.ones(evidence.z.size)
+    """Benjamini-Hochberg adjusted p-values; missing labels, and those that were set aside, are not counted as tests."""
+    tested = ~np.isnan(evidence.z) & ~evidence.absurd
+    adjusted = np.where(evidence.absurd, 0.0, 1.0)
     if tested.any():
         adjusted[tested] = false_discovery_control(p_values(evidence)[tested], method="bh")
     return adjusted
@@ -51,25 +49,35 @@ def q_values(evidence: Evidence) -> FloatArray:
 
 def by_false_discovery_rate(evidence: Evidence, score: FloatArray, cutoff: float) -> BoolArray:
     """At most a fraction ``cutoff`` of those called suspect are expected to be clean."""
-    if not 0.0 < cutoff < 1.0:
+    if not 0.0 < _number(cutoff, "fdr") < 1.0:
         raise InvalidParameterError(f"fdr must lie between 0 and 1, got {cutoff!r}; 0.05 is a common choice.")
     return q_values(evidence) <= cutoff
 
 
 def by_rank(evidence: Evidence, score: FloatArray, cutoff: float) -> BoolArray:
     """The ``cutoff`` labels of highest score."""
-    if cutoff != int(cutoff) or cutoff < 0:
+    if not float(_number(cutoff, "the top-k cut-off")).is_integer() or cutoff < 0:
         raise InvalidParameterError(f"top-k needs a whole number >= 0, got {cutoff!r}.")
+    if cutoff > score.size:
+        raise InvalidParameterError(
+            f"top-k asks for {int(cutoff)} suspects, but there are only {score.size} labels: give a smaller number."
+        )
     chosen = np.zeros(score.size, dtype=bool)
     chosen[np.argsort(-score, kind="stable")[: int(cutoff)]] = True
     return chosen & ~np.isnan(evidence.z)
 
 
 def by_z(evidence: Evidence, score: FloatArray, cutoff: float) -> BoolArray:
-    """Labels more than ``cutoff`` standard deviations from what is expected."""
-    if not cutoff > 0:
+    """Labels more than ``cutoff`` standard deviations from what is expected, and those that were set aside."""
+    if not _number(cutoff, "the z cut-off") > 0:
         raise InvalidParameterError(f"the z cut-off must be positive, got {cutoff!r}; 3 is a common choice.")
-    return np.abs(np.nan_to_num(evidence.z, nan=0.0)) > cutoff
+    return (np.abs(np.nan_to_num(evidence.z, nan=0.0)) > cutoff) | evidence.absurd
+
+
+def _number(cutoff: float, what: str) -> float:
+    if isinstance(cutoff, bool) or not isinstance(cutoff, numbers.Real):
+        raise InvalidParameterError(f"{what} must be a number, got {cutoff!r}.")
+    return float(cutoff)
 
 
 THRESHOLDS: dict[str, Callable[[Evidence, FloatArray, float], BoolArray]] = {

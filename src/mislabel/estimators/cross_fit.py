@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_predict
 from threadpoolctl import threadpool_limits
 
-from mislabel.errors import InvalidParameterError
+from mislabel.errors import InvalidLabelsError, InvalidParameterError
 from mislabel.linalg.contract import FloatArray
 
 FOLDS = 5
@@ -31,6 +31,10 @@ def cross_fitted_mean(
     """Out-of-fold predictions for the training rows, and the model fitted to all of them for new rows (or None)."""
     if not (hasattr(model, "fit") and hasattr(model, "predict")):
         raise InvalidParameterError(f"mean must be a regressor with fit and predict, got {type(model).__name__}.")
+    if labels.size < 2:
+        raise InvalidLabelsError(
+            "a mean model needs at least two different rows with a label: use mean=None, or give more rows."
+        )
     found = np.zeros(labels.size)
     for _ in range(repeats):
         seed = int(random_state.randint(np.iinfo(np.int32).max))

@@ -8,8 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from mislabel.errors import BaseNoiseWarning, InvalidParameterError, NotConvergedWarning, unknown_name
-from mislabel.estimators.validation import ARRAYS_HELD
+from mislabel.errors import (
+    BaseNoiseWarning,
+    InvalidParameterError,
+    NotConvergedError,
+    NotConvergedWarning,
+    unknown_name,
+)
+from mislabel.estimators.validation import ARRAYS_HELD, is_number, is_whole
 from mislabel.kernels.on_data import KernelOnData, tuning_size
 from mislabel.linalg.contract import Covariance, FloatArray
 from mislabel.linalg.cost import CostMeter
@@ -64,10 +70,12 @@ class FitOptions:
         solvers = UNIFORM_SOLVERS if self.noise == "uniform" else SOLVERS
         if self.solver not in solvers:
             raise unknown_name(f"solver for noise={self.noise!r}", self.solver, list(solvers))
-        if not self.tol > 0:
+        if not is_number(self.tol) or not self.tol > 0:
             raise InvalidParameterError(f"tol must be positive, got {self.tol!r}.")
-        if self.max_iter is not None and self.max_iter < 1:
+        if self.max_iter is not None and (not is_whole(self.max_iter) or self.max_iter < 1):
             raise InvalidParameterError(f"max_iter must be at least 1, got {self.max_iter!r}.")
+        if not is_whole(self.n_restarts) or self.n_restarts < 0:
+            raise InvalidParameterError(f"n_restarts must be a whole number >= 0, got {self.n_restarts!r}.")
 
     @property
     def cycles(self) -> int:
@@ -401,6 +409,20 @@ def refine_on_all(
         progress=progress,
     )
     return KernelOnData(found.kernel, kernel.points), kinds
+
+
+def check_finite(fitted: Fitted) -> None:
+    """Refuse a fit with anything in it that is not finite."""
+    evidence = fitted.evidence
+    numbers = (fitted.base, fitted.ending.objective)
+    arrays = (evidence.mean, evidence.variance, evidence.z, evidence.label_noise, fitted.noise, fitted.weights)
+    if not (np.isfinite(numbers).all() and all(np.isfinite(array).all() for array in arrays)):
+        bad = int(np.count_nonzero(~np.isfinite(evidence.z)))
+        raise NotConvergedError(
+            f"the fit did not end in finite numbers ({bad} of {evidence.z.size} labels have no z): labels of very different "
+            "size, or known errors far from what they spread, may be the cause. Try the logarithm of the labels, "
+            "noise='uniform', or look for labels in a wrong unit."
+        )
 
 
 def warn_of_ending(fitted: Fitted, options: FitOptions) -> None:

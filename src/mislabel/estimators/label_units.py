@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mislabel.decisions import Evidence
+from mislabel.decisions.evidence import LARGEST, in_standard_deviations, squared
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.copies import Copies
 from mislabel.estimators.fitting import Fitted
@@ -31,7 +34,7 @@ def center_of(labels: FloatArray, center: float | str, kernel: Any) -> float:
         return float(np.median(labels)) if getattr(kernel, "centers_labels", True) else 0.0
     if center == "none":
         return 0.0
-    if isinstance(center, str) or not np.isfinite(center):
+    if isinstance(center, bool) or not isinstance(center, numbers.Real) or not np.isfinite(center):
         raise InvalidParameterError(f"center must be 'median', 'none' or a number, got {center!r}.")
     return float(center)
 
@@ -84,9 +87,13 @@ class LabelEvidence:
         scale: float,
         predict_at: PredictAt,
         copies: Copies,
+        aside: IntArray,
     ) -> LabelEvidence:
-        """From a fit of the labels at the positions ``present``, in this order and divided by ``scale``."""
-        absent = np.flatnonzero(np.isnan(labels))
+        """From a fit of the labels at the positions ``present``, in this order and divided by ``scale``.
+
+        Labels at the positions ``aside`` took no part: they are predicted like missing ones, and all they differ by is error.
+        """
+        absent = np.union1d(np.flatnonzero(np.isnan(labels)), aside)
         filled, filled_variance = np.zeros(0), np.zeros(0)
         if absent.size:
             filled, filled_std = predict_at(absent)
@@ -103,17 +110,22 @@ class LabelEvidence:
         error = spread(loo.error * scale, np.nan)
         label_noise = spread(loo.label_noise * scale, np.nan)
         mean = spread(labels[present] - error[present], filled)
+        variance = spread(loo.variance * scale**2, filled_variance)
+        noise_variance, z = spread(fitted.noise * scale**2, 0.0), spread(loo.z, np.nan)
+        error[aside] = label_noise[aside] = np.clip(labels[aside], -LARGEST / 2, LARGEST / 2) - mean[aside]
+        z[aside] = in_standard_deviations(error[aside], variance[aside])
+        noise_variance[aside] = squared(error[aside])
         return cls(
-            noise_variance=spread(fitted.noise * scale**2, 0.0),
+            noise_variance=noise_variance,
             loo_mean=mean,
-            loo_variance=spread(loo.variance * scale**2, filled_variance),
+            loo_variance=variance,
             loo_error=error,
-            z=spread(loo.z, np.nan),
+            z=z,
             label_noise=label_noise,
             corrected=spread(labels[present] - label_noise[present], filled),
         )
 
-    def for_decisions(self, rows: Any, labels: FloatArray) -> Evidence:
+    def for_decisions(self, rows: Any, labels: FloatArray, set_aside: NDArray[np.bool_]) -> Evidence:
         """The part of it that decisions need."""
         return Evidence(
             rows=rows,
@@ -124,4 +136,5 @@ class LabelEvidence:
             z=self.z,
             noise_variance=self.noise_variance,
             corrected=self.corrected,
+            set_aside=set_aside,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWarning, unknown_name
 from mislabel.estimators.fitting import (
@@ -20,6 +21,7 @@ from mislabel.estimators.fitting import (
 )
 from mislabel.estimators.prediction import LowRankModel, LowRankPredictor
 from mislabel.estimators.validation import ARRAYS_HELD, exact_memory, free_memory
+from mislabel.kernels.adapters import as_kernel
 from mislabel.kernels.inducing import (
     STORAGES,
     centred_factor,
@@ -28,10 +30,12 @@ from mislabel.kernels.inducing import (
     similar_blocks,
 )
 from mislabel.kernels.on_data import KernelOnData, scaled_kernel, take, take_points
+from mislabel.kernels.table import telling_columns
 from mislabel.linalg.contract import FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
+from mislabel.linalg.mapped import mapping_of
 from mislabel.noise.base_noise import MAJORITY, Status, robust_variance
 from mislabel.noise.hyperparameters import START_BASE
 from mislabel.noise.leave_one_out import trusted_variance
@@ -42,6 +46,7 @@ from mislabel.noise.penalty import Penalty
 from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups
 from mislabel.noise.solvers.simultaneous import solve_simultaneous, targets
 from mislabel.progress import Progress, part_of
+from mislabel.spreading import evenly_spread
 
 AUTO = "auto"
 #: Where the columns of a low-rank factor come from.
@@ -173,6 +178,14 @@ def plan_on_workers(rank: Any, size: int, inducing: str) -> RankPlan:
     return replace(plan, rank=min(plan.rank, size), block_size=0)
 
 
+def kernel_of_many(points: Any) -> Kernel:
+    """The default kernel for many points, started from some of them."""
+    some = take_points(points, evenly_spread(len(points), START_ROWS))
+    # Some rows do not say which features are constant in all; rows in files or on workers are not looked through for that.
+    here = isinstance(points, np.ndarray) and mapping_of(points) is None
+    return as_kernel(None, some, telling_columns(points) if here else np.arange(points.shape[1]))
+
+
 def fit_low_rank(
     kernel: KernelOnData,
     labels: FloatArray,
@@ -252,6 +265,8 @@ class _LowRankFit:
         """Average over right and wrong labels, all of them, from what a subset says of both kinds."""
         model, labels = self.model, self.labels
         kinds = replace(self.exact.kinds or kinds_of(self.exact.noise, self.base, labels), amplitude=1.0)
+        # Labels that are all equal have no base noise of their own.
+        kinds = replace(kinds, base=max(kinds.base, LEAST_BASE * (robust_variance(labels) or 1.0)))
         part = self._part()
         if part is not None:
             smaller = model.on_rows(part).signal

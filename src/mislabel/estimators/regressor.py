@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import ConstantKernel
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from mislabel.compiled_loops import clean_interrupts
@@ -18,22 +17,27 @@ from mislabel.decisions import Calibration, Evidence, audit_table, calibrate
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.copies import Copies
 from mislabel.estimators.cross_fit import cross_fitted_mean
-from mislabel.estimators.fitting import FitOptions, fit_noise_model
+from mislabel.estimators.fitting import FitOptions, check_finite, fit_noise_model
 from mislabel.estimators.label_units import LabelEvidence, center_of, robust_scale, rounding_variance
-from mislabel.estimators.low_rank_fit import START_ROWS, RankPlan, fit_low_rank, plan_on_workers, plan_rank
+from mislabel.estimators.low_rank_fit import RankPlan, fit_low_rank, kernel_of_many, plan_on_workers, plan_rank
 from mislabel.estimators.means import AUTO, MeanChoice, choose_mean, mean_named
 from mislabel.estimators.prediction import ExactPredictor, Predictor
+from mislabel.estimators.row_order import by_content
 from mislabel.estimators.series import SERIES_FROM, judged_by_stretches, series_correlation
+from mislabel.estimators.set_aside import SetAside
 from mislabel.estimators.validation import (
     available_memory,
     check_features,
     check_kernel_matrix,
     check_label_errors,
+    check_label_range,
     check_labels,
     check_memory,
     check_objects,
+    is_number,
     molecules_and_labels,
     row_ids,
+    seeded_generator,
 )
 from mislabel.kernels.adapters import PrecomputedKernel, as_kernel
 from mislabel.kernels.on_data import KernelOnData, take, take_points
@@ -41,9 +45,10 @@ from mislabel.linalg.mapped import mapping_of
 from mislabel.linalg.threads import blas_threads
 from mislabel.noise.penalty import Penalty
 from mislabel.progress import ProgressReporter
-from mislabel.spreading import evenly_spread
 
 _PREDICT_BLOCK = 1024
+#: Known variances above this, in units of the labels' own, say that a label says nothing: larger ones cost digits, no more.
+LARGEST_KNOWN = 1e12
 
 
 def _is_lazy(X: Any) -> bool:
@@ -119,6 +124,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
     noise_variance_ : noise variance of each label beyond the base noise.
     base_noise_variance_ : variance every label has; the numerical ``jitter_`` is part of it.
     base_noise_status_ : "found", "majority wrong" or "absorbed" where it was learned, else None.
+    set_aside_, set_aside_reason_ : positions of labels beyond any plausible scale (fill values, typing errors), which take no
+        part in any fit, are predicted from the others and always suspect; and one sentence that says so. Empty as a rule.
     n_copies_ : rows that are equal to an earlier one, label included: they take part in the fit once.
     loo_mean_, loo_variance_ : what the other labels predict, and its variance (base noise included, the label's own
         noise variance not).
@@ -126,6 +133,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
     label_noise_ : posterior mean of each label's error.
     corrected_labels_ : posterior mean of each clean label.
     objective_, objective_path_ : ``log|K + S| + y'(K + S)^-1 y`` plus penalties, at the end and after every iteration.
+        Of a descent they never rise; averaging is none: it matches moments, and its objective may rise a little on the way.
     objective_ of an average is minus twice the logarithm of its evidence, less ``n log 2 pi``, which equals the above where
         no label is in doubt; residual_ is then its change per label in the last iteration.
     residual_, converged_, n_iter_, n_factorizations_, solver_cost_ : how the solver ended; cost in n^3 operations.
@@ -190,9 +198,14 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         """
         if client is not None or _is_lazy(X):
             X, y = import_module("mislabel.distributed").distributed_data(X, y, client)
-        return self._fit(X, y, y_err, None, None)
+        fresh = object.__new__(type(self))
+        fresh.__dict__.update(self.__dict__)
+        fresh._fit(X, y, y_err, None, None)
+        # In one step, and the last one: a fit that fails or is interrupted leaves the estimator as it was.
+        self.__dict__ = fresh.__dict__
+        return self
 
-    def _fit(self, X: Any, y: Any, y_err: Any, series: MeanChoice | None, similarity: Any) -> LabelNoiseRegressor:
+    def _fit(self, X: Any, y: Any, y_err: Any, series: MeanChoice | None, similarity: Any) -> None:
         """Fit; a second time as a ``series``, ``similarity`` being the kernel of the first, where rows turn out to be one."""
         if self._takes_objects():
             X, y = molecules_and_labels(X, y)
@@ -200,20 +213,21 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         points = self._check_points(X, rows)
         labels = check_labels(y, rows, self.missing)
         check_consistent_length(points, labels)
-        plan = self._plan(points, labels)
+        aside = SetAside.among(labels)
+        present = np.flatnonzero(~(np.isnan(labels) | aside.mask(labels.size)))
+        check_label_range(labels, present, rows)
+        plan = self._plan(points, labels, present.size)
         known_variance = check_label_errors(y_err, labels.size, rows)
-        random_state = check_random_state(self.random_state)
-        present = np.flatnonzero(~np.isnan(labels))
+        random_state = seeded_generator(self.random_state)
         copies = self._copies(points, labels, known_variance, present)
         present = copies.without(present)
         if y_err is None and self.noise == "per-label" and self.base_noise == "auto":
             known_variance += rounding_variance(labels[present])
-        start_points = points
-        if plan is not None and self.kernel is None:
-            start_points = take_points(points, evenly_spread(labels.size, START_ROWS))
-        kernel = as_kernel(self.kernel, start_points)
+        kernel = as_kernel(self.kernel, points) if plan is None or self.kernel is not None else kernel_of_many(points)
+        if series is None and plan is None and self._may_reorder(points):
+            present = present[by_content(points, labels, present)]
         fit_points = points
-        if present.size < labels.size:
+        if present.size < labels.size or np.any(np.diff(present) < 0):
             fit_points = points.kept(present) if _is_elsewhere(points) else take(points, present, kernel)
         with ProgressReporter(self.verbose) as progress:
             target = labels[present]
@@ -238,7 +252,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                 task = (
                     KernelOnData(kernel, fit_points),
                     scaled,
-                    known_variance[present] / scale**2,
+                    np.minimum(known_variance[present] / scale**2, LARGEST_KNOWN),
                     self._options(scale),
                 )
                 predictor: Predictor
@@ -247,7 +261,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                     predictor = ExactPredictor(fitted.kernel.kernel, fit_points, fitted.weights, fitted.covariance)
                 else:
                     fitted, predictor = fit_low_rank(*task, plan, random_state, progress)
-        # Nothing is stored before this line: an interrupted fit leaves the estimator as it was.
+        check_finite(fitted)
         self.kernel_ = fitted.kernel.kernel
         self.center_, self.scale_ = center, scale
         self.mean_model_ = mean_model
@@ -260,15 +274,15 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
             self._predictor = predictor.without_rows()
         self.rank_, self.captured_ = predictor.rank, predictor.captured
         self.rows_, self.labels_ = rows, labels
+        self.set_aside_, self.set_aside_reason_ = aside.positions, aside.sentence(rows, labels)
         self._store_evidence(fitted, points, present, labels, copies)
         self._store_solver(fitted, scale)
         self._similarity = fitted.kernel.kernel if similarity is None else similarity
         if choice is not None and choice.series is None:
-            shared = series_correlation(self.z_[present])
+            shared = series_correlation(self.z_[np.sort(present)])
             if shared >= SERIES_FROM:
                 # Neighbouring rows vouch for each other's errors: judge each stretch by models that have not seen it.
-                return self._fit(X, y, y_err, replace(choice, name="panel", series=shared), self.kernel_)
-        return self
+                self._fit(X, y, y_err, replace(choice, name="panel", series=shared), self.kernel_)
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, prior_variance: Any = None) -> Any:
         """Predict the clean label, with its standard deviation or covariance on request.
@@ -338,7 +352,9 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         """How far leave-one-out errors spread, compared with ``loo_variance_``; found when first asked for."""
         check_is_fitted(self)
         if self._calibration is None:
-            self._calibration = calibrate(self.loo_error_, self.loo_variance_, self.loo_mean_)
+            # Labels that were set aside say nothing of how far others spread.
+            error = np.where(self._evidence.absurd, np.nan, self.loo_error_)
+            self._calibration = calibrate(error, self.loo_variance_, self.loo_mean_)
         return self._calibration
 
     @property
@@ -351,11 +367,10 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
 
-    def _plan(self, points: Any, labels: np.ndarray) -> RankPlan | None:
-        """Exact (None) or of which rank; refuses what does not fit into memory."""
-        present = int(np.count_nonzero(~np.isnan(labels)))
+    def _plan(self, points: Any, labels: np.ndarray, present: int) -> RankPlan | None:
+        """Exact (None) or of which rank, for the number of labels that are present; refuses what does not fit into memory."""
         if _is_elsewhere(points):
-            if present < labels.size:
+            if np.isnan(labels).any():
                 raise InvalidParameterError("rows on a cluster need all their labels: drop those without one first.")
             plan = plan_on_workers(self.rank, present, self.inducing)
             points.check_memory(plan.rank)
@@ -365,6 +380,10 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         if plan is None:
             check_memory(labels.size, available)
         return plan
+
+    def _may_reorder(self, points: Any) -> bool:
+        """Whether the rows of an exact fit may come in another order: not those of kernel matrices, or other objects."""
+        return not (isinstance(self.kernel, str) or self._takes_objects()) and isinstance(points, np.ndarray)
 
     def _check_points(self, X: Any, rows: np.ndarray) -> Any:
         if _is_elsewhere(X):
@@ -424,7 +443,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
     def _options(self, scale: float) -> FitOptions:
         if self.base_noise == "auto":
             base = None
-        elif isinstance(self.base_noise, str) or not (np.isfinite(self.base_noise) and self.base_noise >= 0):
+        elif not is_number(self.base_noise) or not (np.isfinite(self.base_noise) and self.base_noise >= 0):
             raise InvalidParameterError(f"base_noise must be 'auto' or a variance >= 0, got {self.base_noise!r}.")
         else:
             base = float(self.base_noise) / scale**2
@@ -467,7 +486,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
                 return self.predict(points[np.ix_(absent, present)], return_std=True, prior_variance=prior)
             return self.predict(take_points(points, absent), return_std=True)
 
-        found = LabelEvidence.of(fitted, labels, present, self.scale_, predict_at, copies)
+        found = LabelEvidence.of(fitted, labels, present, self.scale_, predict_at, copies, self.set_aside_)
         self.base_noise_variance_ = fitted.base * self.scale_**2
         self.jitter_ = fitted.jitter * self.scale_**2
         self.base_noise_status_ = fitted.status
@@ -477,7 +496,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.loo_error_, self.z_ = found.loo_error, found.z
         self.label_noise_, self.corrected_labels_ = found.label_noise, found.corrected
         self._calibration: Calibration | None = None
-        self._evidence = found.for_decisions(self.rows_, labels)
+        aside = np.isin(np.arange(labels.size), self.set_aside_)
+        self._evidence = found.for_decisions(self.rows_, labels, aside)
 
     def _store_solver(self, fitted: Any, scale: float) -> None:
         ending = fitted.ending

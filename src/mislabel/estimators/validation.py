@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import numbers
 import os
 import re
 from pathlib import Path
@@ -9,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_array
-from sklearn.utils.validation import _check_y, _num_samples
+from scipy.sparse import issparse
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import _num_samples, column_or_1d
 
 from mislabel.data.molecules import MoleculeSet, read_molecules
 from mislabel.errors import (
@@ -21,12 +24,15 @@ from mislabel.errors import (
     MemoryBudgetError,
     describe_rows,
 )
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.dense import largest_asymmetry
 from mislabel.linalg.mapped import let_go
 
 #: n x n arrays of doubles that an exact fit may hold at once.
 ARRAYS_HELD = 5
+#: Numbers above this, and spreads below its inverse, have no square that can be calculated with.
+LARGEST_VALUE = 1e100
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64, pd.Period, pd.Interval)
 _SYMMETRY_TOLERANCE = 1e-6
 _ROWS_CHECKED = 65_536
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -37,7 +43,10 @@ def row_ids(X: Any, y: Any) -> np.ndarray:
     for source in (X, y):
         if isinstance(source, pd.DataFrame | pd.Series):
             return source.index.to_numpy()
-    return np.arange(_num_samples(X))
+    try:
+        return np.arange(_num_samples(X))
+    except TypeError as error:
+        raise InvalidFeaturesError(f"{error}. X must have one row of features for every label.") from None
 
 
 def check_labels(y: Any, rows: np.ndarray, missing: str) -> FloatArray:
@@ -48,15 +57,13 @@ def check_labels(y: Any, rows: np.ndarray, missing: str) -> FloatArray:
         raise InvalidLabelsError(
             "requires y to be passed, but the target y is None: LabelNoiseRegressor checks labels, so it needs them."
         )
-    if missing == "predict":
-        labels = np.array(y, dtype=float)
-        if labels.ndim != 1:
-            raise InvalidLabelsError(f"labels must be one-dimensional, got shape {labels.shape}.")
-    else:
-        try:
-            labels = np.array(_check_finite_later(y), dtype=float)
-        except (TypeError, ValueError) as error:
-            raise InvalidLabelsError(f"{error} Labels must be numbers, one per row.") from None
+    try:
+        # A copy: labels are the fit's own. One column of a table is taken with scikit-learn's warning.
+        labels = np.array(column_or_1d(numbers_of(y), warn=True), dtype=float)
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise InvalidLabelsError(f"{error} Labels must be numbers, one per row.") from None
+    if len(rows) != labels.size:
+        rows = np.arange(labels.size)  # that X and y do not belong together is said by whoever compares them
     infinite = np.flatnonzero(np.isinf(labels))
     if infinite.size:
         raise InvalidLabelsError(
@@ -77,14 +84,58 @@ def check_labels(y: Any, rows: np.ndarray, missing: str) -> FloatArray:
     return labels
 
 
-def _check_finite_later(y: Any) -> Any:
-    """scikit-learn's own check of y, with missing and infinite values left for messages that name the rows."""
-    values = np.asarray(y)
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        finite = np.where(np.isfinite(values), values, 0.0)
-        _check_y(finite, multi_output=False, y_numeric=True)
-        return values.ravel()
-    return _check_y(y, multi_output=False, y_numeric=True)
+def numbers_of(values: Any) -> FloatArray:
+    """Anything array-like as floats: what is masked, or missing in the way of pandas, is NaN; dates are no numbers."""
+    if issparse(values):
+        raise ValueError("Sparse data was passed: convert it to a dense array with .toarray().")
+    if isinstance(values, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(values)
+        return np.where(hidden, np.nan, numbers_of(np.where(hidden, values.data.dtype.type(0), values.data)))
+    if isinstance(values, pd.DataFrame | pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+        values = values.to_numpy(dtype=object, na_value=np.nan)
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        array = np.where(pd.isna(array), np.nan, array)
+        dates = [value for value in array.ravel() if isinstance(value, _DATES)]
+        if dates:
+            raise ValueError(f"{dates[0]!r} is a date or a duration.")
+    if array.dtype.kind in "mM":
+        raise ValueError(f"values of type {array.dtype} are dates or durations.")
+    if np.iscomplexobj(array) or any(isinstance(value, complex) for value in array.ravel()[:_ROWS_CHECKED]):
+        raise ValueError("Complex data not supported.")
+    return array.astype(float)
+
+
+def check_label_range(labels: FloatArray, present: IntArray, rows: np.ndarray) -> None:
+    """Refuse labels so large, or so small, that their variances would not be numbers."""
+    size = np.abs(labels[present])
+    largest = float(size.max())
+    if largest > LARGEST_VALUE or 0.0 < largest < 1.0 / LARGEST_VALUE:
+        row = rows[present[int(np.argmax(size))]]
+        kind, unit = ("large", "larger") if largest > 1.0 else ("small", "smaller")
+        raise InvalidLabelsError(
+            f"the labels are too {kind} to be squared: the largest is {largest:.3g} (row {row}). Express them in a {unit} unit."
+        )
+
+
+def is_number(value: Any) -> bool:
+    """Whether a parameter is a real number."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a parameter is a whole number."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def seeded_generator(random_state: Any) -> np.random.RandomState:
+    """The generator of all that is random, from a seed or as it is."""
+    try:
+        return check_random_state(random_state)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(
+            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState, got {random_state!r}: {error}"
+        ) from None
 
 
 def molecules_and_labels(X: Any, y: Any) -> tuple[Any, Any]:
@@ -102,15 +153,31 @@ def check_objects(X: Any, kernel: Any) -> Any:
     """Objects as a list, molecules turned into graphs once and for all."""
     if isinstance(X, np.ndarray):
         return X
-    return kernel.graphs_of(X) if hasattr(kernel, "graphs_of") else list(X)
+    try:
+        return kernel.graphs_of(X) if hasattr(kernel, "graphs_of") else list(X)
+    except TypeError as error:
+        if np.iterable(X):
+            raise
+        raise InvalidFeaturesError(f"{error}. X must be a list of what the kernel compares.") from None
 
 
 def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
     """A finite two-dimensional float array."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
+        hidden = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
+        raise InvalidFeaturesError(
+            f"{hidden.size} rows of X have masked values ({describe_rows(_named(rows, len(X))[hidden])}): fill them in "
+            "(sklearn.impute) or drop those rows."
+        )
+    kinds = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
+    dates = [str(kind) for kind in kinds if getattr(kind, "kind", "") in ("m", "M")]
     try:
+        if dates:
+            raise ValueError(f"could not convert {dates[0]} to numbers")
         features = check_array(X, dtype=np.float64, ensure_all_finite=False)
-    except ValueError as error:
-        if "could not convert" in str(error) or "dtype" in str(error):
+    except (TypeError, ValueError) as error:
+        # scikit-learn wants a TypeError for what is no number at all.
+        if any(words in str(error) for words in ("could not convert", "dtype", "not 'date")):
             raise InvalidFeaturesError(
                 f"{error}. The features must be numbers: encode categories, dates and text first, or use "
                 "mislabel.audit(frame, label=...), which does that."
@@ -118,7 +185,7 @@ def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
         raise
     bad = _not_finite(features)
     if bad.size:
-        names = np.arange(len(features)) if rows is None else rows
+        names = _named(rows, len(features))
         what = "NaN" if np.isnan(features[bad[:, 0], bad[:, 1]]).any() else "infinity"
         where = describe_rows(dict.fromkeys(names[bad[:, 0]].tolist()))
         columns = sorted(set(bad[:, 1].tolist()))
@@ -127,7 +194,28 @@ def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
             f"({where}; columns {', '.join(map(str, columns[:5]))}{', ...' if len(columns) > 5 else ''}): fill them in "
             "(sklearn.impute) or drop those rows."
         )
+    _check_feature_range(features)
     return features
+
+
+def _named(rows: np.ndarray | None, size: int) -> np.ndarray:
+    return np.arange(size) if rows is None else rows
+
+
+def _check_feature_range(features: FloatArray) -> None:
+    """Refuse features so large, or so close to each other, that squared distances would not be numbers."""
+    low, high = np.full(features.shape[1], np.inf), np.full(features.shape[1], -np.inf)
+    for start in range(0, len(features), _ROWS_CHECKED):
+        some = features[start : start + _ROWS_CHECKED]
+        low, high = np.minimum(low, some.min(axis=0)), np.maximum(high, some.max(axis=0))
+        let_go(features)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    bad = np.flatnonzero((largest > LARGEST_VALUE) | ((high > low) & (largest < 1.0 / LARGEST_VALUE)))
+    if bad.size:
+        raise InvalidFeaturesError(
+            f"features are too large or too small for their distances to be calculated (column {bad[0]} goes from "
+            f"{low[bad[0]]:.3g} to {high[bad[0]]:.3g}): express them in another unit, or drop values that stand for missing ones."
+        )
 
 
 def _not_finite(features: FloatArray) -> np.ndarray:
@@ -142,15 +230,26 @@ def _not_finite(features: FloatArray) -> np.ndarray:
 
 def check_kernel_matrix(X: Any) -> FloatArray:
     """A finite, square, symmetric matrix; tiny asymmetry is averaged away."""
-    matrix = check_array(X, dtype=np.float64, ensure_all_finite=False)
+    try:
+        matrix = check_array(X, dtype=np.float64, ensure_all_finite=False)
+    except (TypeError, ValueError) as error:
+        raise KernelMatrixError(f"{error} A precomputed kernel must be a matrix of numbers.") from None
     if matrix.shape[0] != matrix.shape[1]:
         raise KernelMatrixError(
             f"a precomputed kernel must be a square matrix of all pairs of training points, got shape {matrix.shape}."
         )
     # The sum is finite if all entries are, unless they are huge.
-    if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(matrix.sum())
+    if not np.isfinite(total) and not np.isfinite(matrix).all():
         i, j = np.argwhere(~np.isfinite(matrix))[0]
         raise KernelMatrixError(f"the kernel matrix is not finite: entry ({i}, {j}) is {matrix[i, j]}.")
+    largest = float(np.max(np.abs(matrix.diagonal())))
+    if largest > LARGEST_VALUE or 0.0 < largest < 1.0 / LARGEST_VALUE or not np.isfinite(total):
+        raise KernelMatrixError(
+            f"the kernel matrix is too large or too small to calculate with: the largest entry of its diagonal is {largest:.3g}. "
+            "Multiply it by a number that brings it near one."
+        )
     i, j = largest_asymmetry(matrix)
     difference = abs(matrix[i, j] - matrix[j, i])
     scale = float(np.max(np.abs(matrix.diagonal())))
@@ -168,18 +267,21 @@ def check_label_errors(y_err: Any, size: int, rows: np.ndarray) -> FloatArray:
     """Known standard deviations as variances; zero where none are given."""
     if y_err is None:
         return np.zeros(size)
-    errors = (
-        np.broadcast_to(np.asarray(y_err, dtype=float), (size,)) if np.ndim(y_err) == 0 else np.asarray(y_err, float)
-    )
+    try:
+        errors = numbers_of(y_err)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidLabelsError(f"{error} y_err must be numbers, one standard deviation per label.") from None
+    if errors.ndim == 0:
+        errors = np.full(size, float(errors))
     if errors.shape != (size,):
         raise InvalidLabelsError(
             f"y_err has shape {errors.shape}, expected one standard deviation per label ({size},)."
         )
-    bad = np.flatnonzero(~(np.isfinite(errors) & (errors >= 0)))
+    bad = np.flatnonzero(~((errors >= 0) & (errors <= LARGEST_VALUE)))
     if bad.size:
         raise InvalidLabelsError(
-            f"{bad.size} entries of y_err are negative, NaN or infinite ({describe_rows(rows[bad])}): give standard "
-            "deviations, 0 where unknown."
+            f"{bad.size} entries of y_err are negative, NaN, infinite or above {LARGEST_VALUE:g} "
+            f"({describe_rows(rows[bad])}): give standard deviations, 0 where unknown."
         )
     return errors**2
 

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter,
 
 from mislabel.errors import InvalidParameterError, KernelMatrixError, unknown_name
 from mislabel.kernels.table import TableKernel
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray
 
 AMPLITUDE_RANGE = (1e-4, 1e4)
 
@@ -47,6 +47,10 @@ class AmplitudeKernel(GenericKernelMixin, StationaryKernelMixin, Kernel):
     def starting_from(self, X, label_variance: float) -> AmplitudeKernel:
         """The same kernel, its amplitude matched to the labels' variance and bounded around that."""
         mean_diagonal = float(np.mean(self.diag(X))) / self.amplitude
+        if not (np.isfinite(mean_diagonal) and mean_diagonal > 0.0):
+            raise KernelMatrixError(
+                f"the kernel of points with themselves must be positive, and is {mean_diagonal:.3g} on average."
+            )
         start = label_variance / mean_diagonal
         started = clone(self)
         bounds = (AMPLITUDE_RANGE[0] * start, AMPLITUDE_RANGE[1] * start)
@@ -119,10 +123,13 @@ class CallableKernel(AmplitudeKernel):
             return False
 
 
-def as_kernel(kernel: object, X) -> Kernel:
-    """Turn what the user gave into a kernel object; the user's own object is cloned, never changed."""
+def as_kernel(kernel: object, X, columns: IntArray | None = None) -> Kernel:
+    """Turn what the user gave into a kernel object; the user's own object is cloned, never changed.
+
+    columns : the features that count for the default kernel, where X is not all of the data.
+    """
     if kernel is None:
-        return TableKernel.for_features(np.asarray(X, dtype=float))
+        return TableKernel.for_features(np.asarray(X, dtype=float), columns)
     if isinstance(kernel, str):
         if kernel == "precomputed":
             return PrecomputedKernel()

@@ -7,13 +7,14 @@ Everything is BLAS and vectorised NumPy on blocks of rows; gradients come as con
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, NormalizedKernelMixin, StationaryKernelMixin
 
 from mislabel.errors import InvalidFeaturesError, unknown_name
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.triangles import mirror_lower
 
 #: Up to so many features have a length scale each. More share one, in units of their own spread, unless the likelihood asks for
@@ -24,6 +25,8 @@ MANY_FEATURES = 300
 START_LENGTH = 1.5
 LENGTH_RANGE = (0.02, 1000.0)
 AMPLITUDE_RANGE = (1e-3, 1e3)
+#: Features whose values differ by no more than this part of them are constant up to rounding.
+ROUNDING = 8.0 * float(np.finfo(float).eps)
 #: Distances computed at a time: few enough that what is derived from them stays in the cache.
 _BLOCK_ELEMENTS = 1 << 15
 
@@ -38,6 +41,7 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
     units : what each feature is divided by before anything else, so that a single length scale suits all; None for one.
     shape : "matern52" for functions with kinks here and there, "gaussian" for very smooth ones.
     amplitude_bounds, length_scale_bounds : (low, high) for tuning, or "fixed".
+    columns : positions of the features that count, each with a length scale (and a unit) of its own; None for all.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         amplitude_bounds: tuple[float, float] | str = AMPLITUDE_RANGE,
         length_scale_bounds: tuple[float, float] | FloatArray | str = (1e-5, 1e5),
         units: FloatArray | None = None,
+        columns: IntArray | None = None,
     ) -> None:
         self.amplitude = amplitude
         self.length_scale = length_scale
@@ -55,22 +60,27 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         self.amplitude_bounds = amplitude_bounds
         self.length_scale_bounds = length_scale_bounds
         self.units = units
+        self.columns = columns
 
     @classmethod
-    def for_features(cls, features: FloatArray) -> TableKernel:
-        """Data-driven start and bounds: length scales in units of each feature's own spread."""
-        n_features = features.shape[1]
-        spread = features.std(axis=0)
-        # A constant feature says nothing: any length scale will do.
-        spread = np.where(spread > 0, spread, 1.0)
+    def for_features(cls, features: FloatArray, columns: IntArray | None = None) -> TableKernel:
+        """Data-driven start and bounds: length scales in units of each feature's own spread.
+
+        columns : the features that count; default: those that :func:`telling_columns` finds.
+        """
+        columns = telling_columns(features) if columns is None else columns
+        n_features = columns.size
+        spread = _spread_of(np.take(features, columns, axis=1))
+        kept = None if n_features == features.shape[1] else columns
         broad = np.sqrt(n_features)
         if n_features > FEW_FEATURES:
             bounds = LENGTH_RANGE[0], LENGTH_RANGE[1] * float(broad)
-            return cls(1.0, float(START_LENGTH * broad), "matern52", AMPLITUDE_RANGE, bounds, spread)
+            return cls(1.0, float(START_LENGTH * broad), "matern52", AMPLITUDE_RANGE, bounds, spread, kept)
         bounds = np.column_stack([LENGTH_RANGE[0] * spread, LENGTH_RANGE[1] * spread * broad])
         if n_features == 1:
-            return cls(1.0, float(START_LENGTH * spread[0]), "matern52", AMPLITUDE_RANGE, tuple(bounds[0].tolist()))
-        return cls(1.0, START_LENGTH * broad * spread, "matern52", AMPLITUDE_RANGE, bounds)
+            only = tuple(bounds[0].tolist())
+            return cls(1.0, float(START_LENGTH * spread[0]), "matern52", AMPLITUDE_RANGE, only, columns=kept)
+        return cls(1.0, START_LENGTH * broad * spread, "matern52", AMPLITUDE_RANGE, bounds, columns=kept)
 
     @property
     def hyperparameter_amplitude(self) -> Hyperparameter:
@@ -99,8 +109,7 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             return (matrix, self._gradient_tensor(X, matrix)) if eval_gradient else matrix
         if eval_gradient:
             raise ValueError("Gradient can only be evaluated when Y is None.")
-        Y = self._checked(Y)
-        center = Y.mean(axis=0)
+        center = self._checked(Y).mean(axis=0)
         X, Y = self._scaled(X, center), self._scaled(Y, center)
         matrix = np.empty((len(X), len(Y)))
         squares_x, squares_y = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Y, Y)
@@ -174,14 +183,15 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
                 scales = np.clip(np.asarray(self.length_scale) * factor, *np.atleast_2d(self.length_scale_bounds).T)
                 scales = scales if np.iterable(self.length_scale) else float(scales[0])
                 bounds = self.amplitude_bounds, self.length_scale_bounds
-                others.append(TableKernel(self.amplitude, scales, shape, *bounds, self.units))
+                others.append(TableKernel(self.amplitude, scales, shape, *bounds, self.units, self.columns))
         return others
 
     def _of_each_feature(self) -> list[TableKernel]:
         if self.units is None or np.iterable(self.length_scale) or not 1 < np.size(self.units) <= MANY_FEATURES:
             return []
         bounds = np.outer(self.units, np.asarray(self.length_scale_bounds))
-        return [TableKernel(self.amplitude, self.length_scale * self.units, self.shape, self.amplitude_bounds, bounds)]
+        scales, columns = self.length_scale * self.units, self.columns
+        return [TableKernel(self.amplitude, scales, self.shape, self.amplitude_bounds, bounds, columns=columns)]
 
     def _apply_shape(self, squared: FloatArray, slope: FloatArray | None = None) -> FloatArray:
         if self.shape not in SHAPES:
@@ -198,11 +208,39 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         X = np.asarray(X, dtype=float)
         if X.ndim == 1:
             X = X[:, None]
+        if self.columns is not None:
+            if X.shape[1] <= np.max(self.columns):
+                raise InvalidFeaturesError(
+                    f"the kernel needs feature {np.max(self.columns)}, but the data has {X.shape[1]} features."
+                )
+            X = np.take(X, self.columns, axis=1)  # row by row in memory, as all of X is: sums then round alike
         for values, what in ((self.length_scale, "length scales"), (self.units, "units")):
             size = np.size(values) if values is not None else 1
             if size not in (1, X.shape[1]):
                 raise InvalidFeaturesError(f"the kernel has {size} {what} but the data has {X.shape[1]} features.")
         return X
+
+
+def telling_columns(features: FloatArray) -> IntArray:
+    """Positions of the features that tell rows apart: no constants, and of equal features only the first.
+
+    Neither says anything about the labels; but the number of features sets where length scales start and how far they may go.
+    Where all features are constant the first one stands for them.
+    """
+    low, high = features.min(axis=0), features.max(axis=0)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    varying = np.flatnonzero(high - low > ROUNDING * largest)
+    first: dict[bytes, int] = {}
+    for column in varying.tolist():
+        content = np.ascontiguousarray(features[:, column] + 0.0)  # -0 becomes 0
+        first.setdefault(hashlib.blake2b(content).digest(), column)
+    return np.array(sorted(first.values()) or [0], dtype=np.intp)
+
+
+def _spread_of(features: FloatArray) -> FloatArray:
+    """Standard deviations; one where there is none (a constant feature says nothing: any length scale will do)."""
+    spread = features.std(axis=0)
+    return np.where(features.max(axis=0) > features.min(axis=0), spread, 1.0)
 
 
 def _row_blocks(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:

@@ -266,7 +266,9 @@ class MovingSites:
         mean_square = right * pull_clean**2 + cavity.wrong * pull_wrong**2
         curvature = right / variance + cavity.wrong / wide - (mean_square - pull**2)
         rest = 1.0 - cavity.signal_variance * curvature
-        wanted = np.where(curvature > 0.0, curvature / np.maximum(rest, np.finfo(float).tiny), 0.0)
+        # No precision above that of a clean label is wanted: with this as the least divisor none overflows.
+        least = np.maximum(np.abs(curvature) * clean_noise, np.finfo(float).tiny)
+        wanted = np.where(curvature > 0.0, curvature / np.maximum(rest, least), 0.0)
         wanted = np.clip(wanted, 1.0 / (clean_noise + kinds.spread), 1.0 / clean_noise)
         # The label that gives the signal its matched mean, m + c pull, at this precision.
         target = labels - cavity.error + pull * (cavity.signal_variance + 1.0 / wanted)
@@ -275,7 +277,7 @@ class MovingSites:
         swings = move * self._last < -((ROUNDING * precision) ** 2)
         self._share = np.clip(np.where(swings, SHORTER, LONGER) * self._share, LEAST_SHARE, 1.0)
         self._last = move
-        mixed = precision + self._share * move
+        mixed = (1.0 - self._share) * precision + self._share * wanted  # of positive terms: it cannot cancel
         self.labels = ((1.0 - self._share) * precision * self.labels + self._share * wanted * target) / mixed
         self.noise = 1.0 / mixed
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,9 +24,9 @@ class Penalty:
     price: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.weight >= 0 and np.isfinite(self.weight)):
+        if not (isinstance(self.weight, numbers.Real) and self.weight >= 0 and np.isfinite(self.weight)):
             raise InvalidParameterError(f"penalty must be a finite number >= 0, got {self.weight!r}.")
-        if not (self.power > 0 and np.isfinite(self.power)):
+        if not (isinstance(self.power, numbers.Real) and self.power > 0 and np.isfinite(self.power)):
             raise InvalidParameterError(f"penalty_power must be a finite number > 0, got {self.power!r}.")
 
     def value(self, noise: FloatArray) -> float:

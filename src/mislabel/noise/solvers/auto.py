@@ -48,7 +48,7 @@ def solve_auto(
         warm = noise + REHEAT * start
         second = descend(problem, warm, tol=tol, max_iter=cycles, monitor=monitor, paper_steps=0)
         if second.state.objective < best.state.objective and second.converged >= best.converged:
-            return second.after(best)
+            return second
     return best
 
 

@@ -17,7 +17,7 @@ class NoiseSolution:
     """Where a solver stopped, and what it took to get there.
 
     state : noise variances, objective and residual at the end.
-    objective_path : the objective after every iteration, the start first.
+    objective_path : the objective after every iteration of the descent that led there, its start first.
     cost_path : n^3 units spent by then, same length.
     """
 
@@ -27,17 +27,6 @@ class NoiseSolution:
     objective_path: FloatArray
     residual_path: FloatArray
     cost_path: FloatArray
-
-    def after(self, first: NoiseSolution) -> NoiseSolution:
-        """This solution with the path of an earlier, worse one in front of it."""
-        return NoiseSolution(
-            state=self.state,
-            converged=self.converged,
-            n_iter=first.n_iter + 1 + self.n_iter,  # going to the second start is an iteration too
-            objective_path=np.concatenate([first.objective_path, self.objective_path]),
-            residual_path=np.concatenate([first.residual_path, self.residual_path]),
-            cost_path=np.concatenate([first.cost_path, self.cost_path]),
-        )
 
 
 class NoiseSolver(Protocol):

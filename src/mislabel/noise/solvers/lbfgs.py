@@ -15,16 +15,16 @@ from mislabel.noise.solvers.contract import Monitor, NoiseSolution, Trace
 def solve_lbfgs(
     problem: NoiseProblem, start: FloatArray, *, tol: float, max_iter: int, monitor: Monitor | None = None
 ) -> NoiseSolution:
-    """Scipy's L-BFGS-B on ``s / mean(start)``; every function evaluation is one point of the path."""
+    """Scipy's L-BFGS-B on ``s / mean(start)``; the path holds the best point after every function evaluation."""
     scale = float(start.mean())
     trace = Trace(problem, monitor)
     best: list[NoiseState] = []
 
     def function(scaled: FloatArray) -> tuple[float, FloatArray]:
         state = problem.evaluate(np.maximum(scaled, 0.0) * scale)
-        trace.add(state)
         if not best or state.objective < best[0].objective:
             best[:] = [state]
+        trace.add(best[0])  # trials of a line search may lie higher, but none of them is where the descent goes on
         if state.residual <= tol:
             raise StopIteration
         slope = np.where(np.isfinite(state.slope), state.slope, 1e6 * state.precision)
