@@ -32,10 +32,14 @@ RESOLUTION = 4.0
 RESOLUTION_UNNAMED = 8.0
 #: A factor can be told where the expectation is so many standard deviations from zero.
 AWAY_FROM_ZERO = 3.0
+#: ... and a label may belong to a factor that others tell, where its expectation is so many from zero.
+BARELY_AWAY_FROM_ZERO = 2.0
 #: ... one of no name, so many.
 AWAY_FROM_ZERO_UNNAMED = 15.0
 #: Log odds from which a suspect belongs to a rule.
 CLEAR = 3.0
+#: Weight of rival rules that no other suspects speak for, once there is a rule.
+UNSUPPORTED = 0.05
 #: Suspects that a rule must fit, and how unlikely that must be by accident (all rules together).
 LEAST_SUSPECTS = 3
 #: A factor that is not in the list needs more.
@@ -199,24 +203,34 @@ def _explained(suspects: Suspects, rule: Rule, wider: float = 1.0) -> _Explanati
 
 
 def _members(
-    suspects: Suspects, rule: _Explanation, rivals: FloatArray, able: IntArray, price: float
+    suspects: Suspects,
+    rule: _Explanation,
+    rivals: FloatArray,
+    able: IntArray,
+    price: float,
+    vague: IntArray | None = None,
 ) -> tuple[IntArray, FloatArray, float]:
     """Suspects that follow a rule, their log odds, and the logarithm of a bound on its p-value.
 
-    rivals : the largest log density of each label under any other rule. able : suspects that the rule may concern.
+    rivals : the largest log density of each label under any other rule. able : suspects that speak for or against the rule.
+    vague : suspects whose expectation is too vague for that, but which may belong to a rule that others established.
     """
-    fits = np.zeros(suspects.size, dtype=bool)
-    fits[able] = np.abs(rule.z[able]) <= FIT_Z
+    near = np.abs(rule.z) <= FIT_Z
     # Most rules fail here already, without the dearer densities.
     bound = price - support((rule.density - rivals)[able])[0]
-    if not np.any(fits) or bound > np.log(SIGNIFICANCE):
+    if not np.any(near[able]) or bound > np.log(SIGNIFICANCE):
         return able[:0], rivals[:0], bound
-    other = suspects.background(np.flatnonzero(~fits), float(np.median(rule.reach[fits])))
-    gain = (rule.density - np.maximum(other, rivals))[able]
-    total, odds = support(gain)
+    reach = float(np.median(rule.reach[able][near[able]]))
+    other = suspects.background(np.flatnonzero(~near), reach)
+    total, odds = support((rule.density - np.maximum(other, rivals))[able])
     log_p = price - total
-    clear = gain + odds >= CLEAR if log_p <= np.log(SIGNIFICANCE) else np.zeros(able.size, dtype=bool)
-    return able[clear], gain[clear] + odds, log_p
+    if log_p > np.log(SIGNIFICANCE):
+        return able[:0], rivals[:0], log_p
+    # Rivals that nothing else speaks for count for less now.
+    gain = rule.density - np.maximum(other, rivals + np.log(UNSUPPORTED)) + odds
+    at = able if vague is None else np.union1d(able, vague)
+    chosen = at[gain[at] >= CLEAR]
+    return chosen, gain[chosen], log_p
 
 
 def _rule_patterns(suspects: Suspects, rules: Sequence[Rule]) -> list[Pattern]:
@@ -224,6 +238,7 @@ def _rule_patterns(suspects: Suspects, rules: Sequence[Rule]) -> list[Pattern]:
     off = np.abs(suspects.error) >= RESOLUTION * suspects.std
     sharp = np.abs(suspects.expected) >= AWAY_FROM_ZERO * suspects.std
     patterns = []
+    vague = np.flatnonzero(off & (np.abs(suspects.expected) >= BARELY_AWAY_FROM_ZERO * suspects.std))
     for index, rule in enumerate(rules):
         able = np.flatnonzero(off if rule.offset else off & sharp)
         explained = _explained(suspects, rule)
@@ -235,7 +250,7 @@ def _rule_patterns(suspects: Suspects, rules: Sequence[Rule]) -> list[Pattern]:
         if price - support((explained.density - other)[able])[0] > np.log(SIGNIFICANCE):
             continue
         other = np.maximum(other, suspects.with_other_rows(rule))
-        chosen, odds, log_p = _members(suspects, explained, other, able, price)
+        chosen, odds, log_p = _members(suspects, explained, other, able, price, vague)
         if chosen.size < LEAST_SUSPECTS:
             continue
         corrected = rule.undo(suspects.label[chosen])
