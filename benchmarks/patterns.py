@@ -138,6 +138,8 @@ def of_table(rng: np.random.Generator, tables: list[Table], index: int) -> Case:
     rows = np.sort(rng.permutation(table.label.size)[:MOST_ROWS])
     groups = {name: values[rows].tolist() for name, values in table.groups.items()}
     name = str(rng.choice(["y", "label", "energy"]))
+    if not groups:
+        groups = {"batch": rng.choice(list("abcdef"), rows.size).tolist()}
     return Case(table.name, table.label[rows], None, table.features[rows], 0.0, name, groups)
 
 

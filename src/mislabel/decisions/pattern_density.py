@@ -8,7 +8,7 @@ too large makes patterns rarer, never more frequent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -50,7 +50,7 @@ class Suspects:
 
     positions : of the suspects. label, expected, std : theirs; std of a clean label around its expectation.
     trusted : labels that are not suspect; trusted_expected, trusted_std : what was expected of them.
-    degrees : of freedom of the Student-t.
+    degrees : of freedom of the Student-t. rules : that any of the labels may have broken.
     """
 
     positions: IntArray
@@ -61,6 +61,7 @@ class Suspects:
     trusted_expected: FloatArray
     trusted_std: FloatArray
     degrees: float
+    rules: tuple[Rule, ...]
 
     @property
     def size(self) -> int:
@@ -138,15 +139,15 @@ class Suspects:
         logs = self.clean(label[:, None], expected[chosen], std[chosen])
         return np.asarray(_log_sum(logs) - np.log(chosen.size))
 
-    def rival(self, rule: Rule) -> FloatArray:
-        """Log density of each label if it broke the rule, where the expectation may be worth nothing."""
+    @cached_property
+    def rivals(self) -> FloatArray:
+        """Log density of each label if it broke a rule whose expectation may be worth nothing; one row for each rule."""
+        return np.array([self._rival(rule) for rule in self.rules]).reshape(len(self.rules), self.size)
+
+    def _rival(self, rule: Rule) -> FloatArray:
         failed = self.marginal(rule.undo(self.label)) - np.log(abs(rule.factor))
         often = FAILED_UNIT if rule.quantity else FAILED_EXPECTATION
         return np.asarray(np.logaddexp(self.under(rule) + np.log1p(-often), failed + np.log(often)))
-
-    def rivals(self, rules: Sequence[Rule]) -> FloatArray:
-        """The rival densities of several rules, one row each."""
-        return np.array([self.rival(rule) for rule in rules]).reshape(len(rules), self.size)
 
     def marginal(self, label: FloatArray) -> FloatArray:
         """Log density of labels among those that are trusted."""

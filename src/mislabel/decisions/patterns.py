@@ -130,17 +130,16 @@ def find_patterns(
     groups : categories by column, for offsets that concern one of them.
     name : of the label; units are named only where it speaks of their quantity, or of nothing known.
     """
-    left = _suspects(label, expected, variance, suspect, degrees)
-    rules = rules_for(name)
+    left = _suspects(label, expected, variance, suspect, degrees, rules_for(name))
     columns = [_Categories.of(column, values, left.positions) for column, values in (groups or {}).items()]
     # What has a name is looked for first; a factor of no known meaning explains only what is left.
     named: list[Finder] = [
-        lambda suspects: _rule_patterns(suspects, rules),
+        _rule_patterns,
         _stuck,
-        lambda suspects: _swaps(suspects, rules),
-        lambda suspects: _group_offsets(suspects, rules, columns),
+        _swaps,
+        lambda suspects: _group_offsets(suspects, columns),
     ]
-    unnamed: list[Finder] = [lambda suspects: _common_factor(suspects, rules)]
+    unnamed: list[Finder] = [_common_factor]
     found: list[Pattern] = []
     for finders in (named, unnamed):
         while left.size >= 2:
@@ -155,7 +154,12 @@ def find_patterns(
 
 
 def _suspects(
-    label: FloatArray, expected: FloatArray, variance: FloatArray, suspect: NDArray[np.bool_], degrees: float
+    label: FloatArray,
+    expected: FloatArray,
+    variance: FloatArray,
+    suspect: NDArray[np.bool_],
+    degrees: float,
+    rules: tuple[Rule, ...],
 ) -> Suspects:
     """The suspects of which something can be said: finite numbers, none so large that its square overflows."""
     std = np.sqrt(np.where(variance > 0.0, variance, np.nan))
@@ -165,7 +169,7 @@ def _suspects(
     # Numbers have 16 digits: nothing is sharper.
     std = np.maximum(std, 1e-12 * np.abs(np.where(usable, expected, 0.0)) + 1.0 / LARGEST)
     at, other = np.flatnonzero(usable & suspect), np.flatnonzero(usable & ~suspect)
-    return Suspects(at, label[at], expected[at], std[at], label[other], expected[other], std[other], degrees)
+    return Suspects(at, label[at], expected[at], std[at], label[other], expected[other], std[other], degrees, rules)
 
 
 def _pattern(
@@ -233,8 +237,8 @@ def _members(
     return chosen, gain[chosen], log_p
 
 
-def _rule_patterns(suspects: Suspects, rules: Sequence[Rule]) -> list[Pattern]:
-    rivals = suspects.rivals(rules)
+def _rule_patterns(suspects: Suspects) -> list[Pattern]:
+    rules, rivals = suspects.rules, suspects.rivals
     off = np.abs(suspects.error) >= RESOLUTION * suspects.std
     sharp = np.abs(suspects.expected) >= AWAY_FROM_ZERO * suspects.std
     patterns = []
@@ -259,7 +263,7 @@ def _rule_patterns(suspects: Suspects, rules: Sequence[Rule]) -> list[Pattern]:
     return patterns
 
 
-def _common_factor(suspects: Suspects, rules: Sequence[Rule]) -> list[Pattern]:
+def _common_factor(suspects: Suspects) -> list[Pattern]:
     """Several suspects off by one and the same factor, whatever it means."""
     able = np.flatnonzero(
         (suspects.label * np.sign(suspects.expected) > 0.0)
@@ -275,7 +279,7 @@ def _common_factor(suspects: Suspects, rules: Sequence[Rule]) -> list[Pattern]:
         return []
     rule = Rule("factor", "", float(np.exp(np.median(logs[alike]))), quantity="any")
     others = suspects.with_other_rows(rule)
-    rivals = np.maximum(np.max(suspects.rivals(rules), axis=0), others)
+    rivals = np.maximum(np.max(suspects.rivals, axis=0), others)
     # So many factors could have been told apart.
     price = float(np.log(FACTOR_RANGE / np.median(relative[alike])))
     explained = _explained(suspects, rule, np.sqrt(1.0 + 1.0 / alike.size))
@@ -330,11 +334,11 @@ def _stuck(suspects: Suspects) -> list[Pattern]:
     ]
 
 
-def _swaps(suspects: Suspects, rules: Sequence[Rule]) -> list[Pattern]:
+def _swaps(suspects: Suspects) -> list[Pattern]:
     """Pairs of suspects each of which has the label that was expected of the other."""
     if suspects.size < 2:
         return []
-    rivals = np.maximum(np.max(suspects.rivals(rules), axis=0), suspects.of_trusted_rows())
+    rivals = np.maximum(np.max(suspects.rivals, axis=0), suspects.of_trusted_rows())
     other = np.maximum(suspects.background(np.arange(suspects.size)), rivals)
     off = np.abs(suspects.error) >= RESOLUTION * suspects.std
     patterns = []
@@ -389,7 +393,7 @@ def _disjoint(first: IntArray, second: IntArray) -> tuple[IntArray, list[int]]:
     return np.array(pairs, dtype=np.intp), kept
 
 
-def _group_offsets(suspects: Suspects, rules: Sequence[Rule], columns: Sequence[_Categories]) -> list[Pattern]:
+def _group_offsets(suspects: Suspects, columns: Sequence[_Categories]) -> list[Pattern]:
     """Suspects of one category that are all off by the same amount."""
     categories = [
         (column.name, category, members)
@@ -399,7 +403,7 @@ def _group_offsets(suspects: Suspects, rules: Sequence[Rule], columns: Sequence[
     ]
     if not categories:
         return []
-    rivals = np.max(suspects.rivals(rules), axis=0)
+    rivals = np.max(suspects.rivals, axis=0)
     patterns = []
     for column, category, members in categories:
         offset, std = float(np.median(suspects.error[members])), suspects.std[members]
@@ -412,7 +416,7 @@ def _group_offsets(suspects: Suspects, rules: Sequence[Rule], columns: Sequence[
         # Every category was tried, and so many offsets could have been told apart.
         price = float(np.log(len(categories)) + np.log1p(abs(offset) / typical))
         chosen, odds, log_p = _members(suspects, explained, rivals, members, price)
-        if chosen.size < enough or _fitted_otherwise(suspects, rules, chosen):
+        if chosen.size < enough or _fitted_otherwise(suspects, chosen):
             continue
         words = ("offset", f"label = expected {offset:+.4g} where {column} is {category}")
         details = {"column": column, "category": category, "offset": offset}
@@ -421,10 +425,12 @@ def _group_offsets(suspects: Suspects, rules: Sequence[Rule], columns: Sequence[
     return patterns
 
 
-def _fitted_otherwise(suspects: Suspects, rules: Sequence[Rule], at: IntArray) -> bool:
+def _fitted_otherwise(suspects: Suspects, at: IntArray) -> bool:
     """Whether a rule of the list explains most of these suspects too: labels that are nearly the same cannot tell."""
     label, expected, std = suspects.label[at], suspects.expected[at], suspects.std[at]
-    return any(np.count_nonzero(np.abs(rule.undo(label) - expected) <= FIT_Z * std) > 0.5 * at.size for rule in rules)
+    return any(
+        np.count_nonzero(np.abs(rule.undo(label) - expected) <= FIT_Z * std) > 0.5 * at.size for rule in suspects.rules
+    )
 
 
 def _shown(value: Any) -> str:
