@@ -1,17 +1,19 @@
 """Error patterns: how often one is named where there is none, and how often the right one where there is one.
 
-    python benchmarks/patterns.py FOLDER [OTHER] [--even] > benchmarks/patterns.txt
+    python benchmarks/patterns.py FOLDER OTHER > benchmarks/patterns.txt
+    python benchmarks/patterns.py FOLDER OTHER --further >> benchmarks/patterns.txt
 
 FOLDER holds tables/*.csv.gz, real tables whose column to audit is ``label``. Sets without a rule have random errors only; sets with
 one have 5 to 20 rows that follow it among random errors. Evidence comes from a stand-in for the model (the true function with an
 error of its own, expectations that are shrunken towards the mean, variances that are misjudged), from ridge regression and forests
 cross-validated on the real tables, and for some from LabelNoiseRegressor; all of it is calibrated and cut at a false discovery rate
-of 0.05 as in an audit. Settings were chosen on the sets of even number (--even); the sets of odd number are the measurement.
+of 0.05 as in an audit. Settings were chosen on the sets of even number (--even); the sets of odd number are the measurement. --further measures as many
+sets again, of numbers that follow, with the same settings: one set in a hundred is too rare to be told from few.
 
 A pattern is right if its rule is the one that was planted; a corrected value, if it lies within three standard deviations of a
 clean label (by the calibrated evidence) of the label before the error. A rule is clear where 5 of its rows or more are
-suspect and their expectation is typically at least 10 standard deviations from zero. OTHER is the file patterns.py of another
-version, to be measured on the same evidence.
+suspect and their expectation is typically at least 10 standard deviations from zero. OTHER, which may be left out, is the file
+patterns.py of another version, to be measured on the same evidence.
 """
 
 from __future__ import annotations
@@ -325,16 +327,17 @@ def measure(
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    arguments = [argument for argument in sys.argv[1:] if argument != "--even"]
+    arguments = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
     tables = [Table.read(path) for path in sorted((Path(arguments[0]) / "tables").glob("*.csv.gz"))]
     versions: dict[str, Callable[..., list]] = {"": find_patterns}
     if len(arguments) > 1:
         versions[", other version"] = other_version(arguments[1])
-    first = 0 if "--even" in sys.argv else 1
-    print(f"Sets of {'odd' if first else 'even'} number")
+    further, first = "--further" in sys.argv, 0 if "--even" in sys.argv else 1
+    print("Further sets" if further else f"Sets of {'odd' if first else 'even'} number")
     plan = (NO_RULE, False, False), (WITH_RULE, True, False), (REAL_MODEL, False, True), (REAL_MODEL, True, True)
     for total, with_rule, real in plan:
-        measure(versions, tables, range(first, total, 2), with_rule, real)
+        seeds = range(total, 2 * total) if further else range(first, total, 2)
+        measure(versions, tables, seeds, with_rule, real)
 
 
 if __name__ == "__main__":
