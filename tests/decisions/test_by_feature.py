@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import pytest
 
 from mislabel.decisions.by_feature import FILE_ORDER, MOST_BINS, noise_by_feature
 
@@ -43,3 +44,32 @@ def test_columns_that_cannot_be_grouped_are_left_out(rng):
     entries = noise_by_feature(frame, ["same", "flag", "objects"], rng.normal(size=30), np.zeros(30, dtype=bool))
     assert {entry.column for entry in entries} == {"flag", FILE_ORDER}
     assert noise_by_feature(frame[:3], ["flag"], np.zeros(3), np.zeros(3, dtype=bool)) == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_odd_columns_and_numbers_are_fine(rng):
+    size = 60
+    frame = pd.DataFrame(
+        {
+            "huge": rng.normal(size=size) * 1e307,
+            "extreme": rng.choice([-1.7e308, 1.7e308, 0.0, np.inf, np.nan], size),
+            "complex": rng.normal(size=size) + 1j,
+            "nul": [f"\x00{k % 3}" for k in range(size)],
+            "lists": [[k % 3] for k in range(size)],
+            "mixed": [1, "a", None, [2]] * (size // 4),
+            "nothing": [None] * size,
+            "long ago": [f"{k + 1:04d}-01-01" for k in range(size)],
+            "middle ages": pd.to_datetime(["1500-01-01"] * 30 + ["2024-01-01"] * 30),
+        }
+    )
+    z = rng.normal(size=size)
+    z[3], z[4] = np.inf, np.nan
+    entries = {entry.column: entry for entry in noise_by_feature(frame, list(frame.columns), z, np.abs(z) > 2)}
+    assert entries["long ago"].bins[0].name.startswith("0001-01-01")
+    assert len(entries["nul"].bins) == 3
+    assert len(entries["huge"].bins) == MOST_BINS
+    for values in (np.zeros(size), np.full(size, np.nan), np.full(size, 1e300)):
+        for entry in noise_by_feature(frame, list(frame.columns), values, values > 2):
+            assert entry.p_value == 1.0
+    for few in range(11):
+        assert noise_by_feature(frame[:few], list(frame.columns), z[:few], np.zeros(few, dtype=bool)) == []

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, kruskal
 
+from mislabel.decisions.dates import read_dates
 from mislabel.decisions.evidence import FloatArray
 from mislabel.spreading import evenly_spread
 
@@ -98,19 +99,16 @@ def _entry(
 
 def _p_value(groups: list[FloatArray], counts: NDArray[np.int_]) -> float:
     """Whether |z| or the share of suspects differs between the bins; the smaller of two tests, doubled."""
-    p_values = []
-    try:
-        p_values.append(float(kruskal(*groups).pvalue))
-    except ValueError:  # all the same
-        p_values.append(1.0)
-    if counts[:, 0].sum() >= _LEAST_SUSPECTS:
+    together = np.concatenate(groups)
+    p_values = [float(kruskal(*groups).pvalue) if np.any(together != together[0]) else 1.0]
+    if counts[:, 0].sum() >= _LEAST_SUSPECTS and counts[:, 1].any():
         p_values.append(float(chi2_contingency(counts).pvalue))
     return min(1.0, len(p_values) * float(np.nanmin(p_values)))
 
 
 def _grouped(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
     """Codes of at most MOST_BINS groups (-1: missing) and their names."""
-    if pd.api.types.is_bool_dtype(column):
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_complex_dtype(column):
         return _categories(column)
     if pd.api.types.is_datetime64_any_dtype(column):
         return _dates(column)
@@ -119,11 +117,9 @@ def _grouped(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
         if np.unique(values[np.isfinite(values)]).size <= MOST_BINS:
             return _categories(column)
         return "number", *_quantile_bins(values, lambda edge: f"{edge:.4g}")
-    sample = column.dropna().astype(str).head(200)
-    if len(sample) and sample.nunique() > MOST_BINS and sample.str.contains(r"\d").all():
-        parsed = pd.to_datetime(sample, errors="coerce", format="mixed")
-        if parsed.notna().mean() > 0.9:
-            return _dates(pd.to_datetime(column, errors="coerce", format="mixed", utc=True))
+    dates = read_dates(column)
+    if dates is not None and dates.nunique() > MOST_BINS:
+        return _dates(dates)
     return _categories(column)
 
 
@@ -149,16 +145,18 @@ def _natural(text: str) -> tuple[int, float, str]:
 
 
 def _dates(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
-    utc = pd.to_datetime(column, utc=True)
-    seconds = np.array((utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds(), dtype=np.float64)
-    return "date", *_quantile_bins(seconds, lambda edge: str(pd.Timestamp(edge, unit="s").date()))
+    # Whole seconds: nanoseconds reach from 1677 to 2262 only.
+    utc = pd.to_datetime(column, utc=True).dt.as_unit("s")
+    seconds = np.where(utc.isna(), np.nan, utc.astype("int64").to_numpy().astype(np.float64))
+    return "date", *_quantile_bins(seconds, lambda edge: str(np.datetime64(int(edge), "s").astype("datetime64[D]")))
 
 
 def _quantile_bins(values: FloatArray, show: Callable[[float], str]) -> tuple[NDArray[np.intp], list[str]]:
     known = np.isfinite(values)
     if np.count_nonzero(known) < 2:
         return np.full(values.size, -1, dtype=np.intp), []
-    edges = np.unique(np.quantile(values[known], np.linspace(0.0, 1.0, MOST_BINS + 1)))
+    # A quarter of each: differences of the largest numbers overflow.
+    edges = np.unique(4.0 * np.quantile(values[known] / 4.0, np.linspace(0.0, 1.0, MOST_BINS + 1)))
     codes = np.full(values.size, -1, dtype=np.intp)
     codes[known] = np.clip(np.searchsorted(edges, values[known], side="right") - 1, 0, max(edges.size - 2, 0))
     names = [f"{show(low)} to {show(high)}" for low, high in pairwise(edges)]

@@ -211,7 +211,8 @@ def _assemble(
     suspect = np.zeros(size, dtype=bool)
     suspect[positions] = table["suspect"].to_numpy()
     evidence = model.calibrated_evidence_
-    patterns = find_patterns(evidence.label, evidence.expected, evidence.variance, suspect, _groups(frame, used))
+    seen = (evidence.label, evidence.expected, evidence.variance, suspect, _groups(frame, used))
+    patterns = find_patterns(*seen, name=label, degrees=evidence.degrees)
     where = np.argsort(positions)
     table["suggested_label"] = _tidy(table)
     for pattern in patterns:
