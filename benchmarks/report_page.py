@@ -72,8 +72,8 @@ def rows_of(size, rng):
     return {
         "position": _packed(rng.permutation(size), "<i4"),
         "label": _packed(label, "<f8"),
-        "expected": _packed(label + 0.1 * z, "<f4"),
-        "half": _packed(np.full(size, 0.2), "<f4"),
+        "expected": _packed(label + 0.1 * z, "<f8"),
+        "half": _packed(np.full(size, 0.2), "<f8"),
         "suggested": _packed(label, "<f8"),
         "z": _packed(z, "<f4"),
         "q": _packed(np.linspace(0, 1, size), "<f4"),

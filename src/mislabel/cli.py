@@ -340,7 +340,7 @@ def _tell(found: Any, options: argparse.Namespace) -> None:
     import json
 
     from mislabel.report.file_audit import summary
-    from mislabel.report.words import model_line, summary_lines
+    from mislabel.report.words import model_line, set_aside_line, summary_lines
 
     audit = found.audit
     if options.json:
@@ -352,6 +352,8 @@ def _tell(found: Any, options: argparse.Namespace) -> None:
         print(_safe(f"Column {item.column!r} was left out: {item.reason}."), file=sys.stderr)
     for note in [*found.notes, *found.source.notes]:
         print(_safe(f"Note: {note}"), file=sys.stderr)
+    if audit.model.set_aside_reason_:
+        print(_safe(f"Note: {set_aside_line(audit)}"), file=sys.stderr)
     print(_safe(model_line(audit)), file=sys.stderr)
     for line in summary_lines(audit, found.source.decimal(audit.label)):
         print(_safe(line))

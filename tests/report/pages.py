@@ -10,8 +10,8 @@ from mislabel.report.html import render_page
 KINDS = {
     "position": "<i4",
     "label": "<f8",
-    "expected": "<f4",
-    "half": "<f4",
+    "expected": "<f8",
+    "half": "<f8",
     "suggested": "<f8",
     "z": "<f4",
     "q": "<f4",

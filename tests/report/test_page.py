@@ -188,8 +188,8 @@ def test_a_hundred_thousand_rows(browser, audited, tmp_path):
     content["rows"] = {
         "position": _packed(rng.permutation(size), "<i4"),
         "label": _packed(label, "<f8"),
-        "expected": _packed(label + 0.1 * z, "<f4"),
-        "half": _packed(np.full(size, 0.2), "<f4"),
+        "expected": _packed(label + 0.1 * z, "<f8"),
+        "half": _packed(np.full(size, 0.2), "<f8"),
         "suggested": _packed(label, "<f8"),
         "z": _packed(z, "<f4"),
         "q": _packed(np.linspace(0, 1, size), "<f4"),

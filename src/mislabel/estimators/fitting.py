@@ -117,9 +117,13 @@ class Ending:
 
     @classmethod
     def of_average(cls, fit: MixtureFit) -> Ending:
-        """That of the averaging."""
+        """That of the averaging.
+
+        It looks for a fixed point and may pass below it: the path holds the iterations that lie above all later ones.
+        """
         path = fit.objective_path
-        return cls(fit.objective, path, fit.residual, fit.converged, path.size - 1)
+        later = np.maximum.accumulate(path[::-1])[::-1]
+        return cls(fit.objective, path[path >= later], fit.residual, fit.converged, path.size - 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,7 +133,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
     label_noise_ : posterior mean of each label's error.
     corrected_labels_ : posterior mean of each clean label.
     objective_, objective_path_ : ``log|K + S| + y'(K + S)^-1 y`` plus penalties, at the end and after every iteration.
-        Of a descent they never rise; averaging is none: it matches moments, and its objective may rise a little on the way.
+        The path is that of the descent that was kept and never rises. Averaging is no descent, it matches moments: of its
+        iterations the path holds those that lie above all later ones.
     objective_ of an average is minus twice the logarithm of its evidence, less ``n log 2 pi``, which equals the above where
         no label is in doubt; residual_ is then its change per label in the last iteration.
     residual_, converged_, n_iter_, n_factorizations_, solver_cost_ : how the solver ended; cost in n^3 operations.

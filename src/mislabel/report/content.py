@@ -40,6 +40,8 @@ LONGEST_CELL = 200
 MOST_CELLS = 8_000_000
 HISTOGRAM_BINS = 41
 HISTOGRAM_RANGE = 6.0
+#: Labels beyond any plausible scale are off by more standard deviations than the page has numbers for.
+_LARGEST_Z = 1e30
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,10 @@ def report_content(audit: Audit, source: Source) -> dict[str, Any]:
     rows = {
         "position": _packed(positions, "<i4"),
         "label": _packed(table["label"], "<f8"),
-        "expected": _packed(table["expected"], "<f4"),
-        "half": _packed((table["expected_high"] - table["expected_low"]) / 2, "<f4"),
+        "expected": _packed(table["expected"], "<f8"),
+        "half": _packed((table["expected_high"] - table["expected_low"]) / 2, "<f8"),
         "suggested": _packed(table["suggested_label"], "<f8"),
-        "z": _packed(table["z"], "<f4"),
+        "z": _packed(table["z"].clip(-_LARGEST_Z, _LARGEST_Z), "<f4"),
         "q": _packed(table["q_value"], "<f4"),
         "suspect": _packed(table["suspect"], "u1"),
     }

@@ -99,15 +99,22 @@ def model_line(audit: Audit) -> str:
     return "Model: a Gaussian process in which every label has its own noise variance."
 
 
+def set_aside_line(audit: Audit) -> str:
+    """Which labels were set aside before the fit, and why."""
+    reason = plain_text(audit.model.set_aside_reason_, 400)
+    return f"{reason[:1].upper()}{reason[1:]}."
+
+
 def trust_lines(audit: Audit, decimal: str = ".") -> list[str]:
     """How sure all this is: fit, spread of clean labels, calibration."""
     model = audit.model
     evidence = model.calibrated_evidence_
     calibration = model.calibration_
-    trusted = np.abs(evidence.error[np.isfinite(evidence.error)])
-    spread = float(np.nanstd(evidence.label))
+    plausible = np.isfinite(evidence.error) & ~evidence.absurd
+    trusted = np.abs(evidence.error[plausible])
+    spread = float(np.std(evidence.label[plausible])) if plausible.any() else 0.0
     typical = float(np.median(trusted)) if trusted.size else float("nan")
-    lines = []
+    lines = [set_aside_line(audit)] if model.set_aside_reason_ else []
     if spread > 0:
         share = typical / spread
         quality = "well" if share < 0.15 else "fairly well" if share < 0.4 else "poorly"

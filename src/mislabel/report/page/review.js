@@ -16,8 +16,8 @@
   const rows = {
     position: unpack(packed.position, Int32Array),
     label: unpack(packed.label, Float64Array),
-    expected: unpack(packed.expected, Float32Array),
-    half: unpack(packed.half, Float32Array),
+    expected: unpack(packed.expected, Float64Array),
+    half: unpack(packed.half, Float64Array),
     suggested: unpack(packed.suggested, Float64Array),
     z: unpack(packed.z, Float32Array),
     q: unpack(packed.q, Float32Array),
