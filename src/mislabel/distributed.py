@@ -54,7 +54,7 @@ def client_at(address: str) -> Iterator[Any]:
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        raise MissingDependencyError("--dask needs dask: pip install 'mislabel[dask]'.") from None
+        raise MissingDependencyError("--dask needs dask: pip install 'dask[array,dataframe]' distributed.") from None
     if address == "local":
         with LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
             yield client
@@ -99,7 +99,7 @@ def _current_client() -> Any:
     try:
         from distributed import get_client
     except ImportError:
-        raise MissingDependencyError("dask collections need dask: pip install 'mislabel[dask]'.") from None
+        raise MissingDependencyError("dask collections need dask: pip install 'dask[array,dataframe]' distributed.") from None
     try:
         return get_client()
     except ValueError:

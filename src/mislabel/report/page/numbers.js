@@ -45,7 +45,7 @@ const numberNotation = ({ decimal, thousands, decimals }) => {
     const found = parts(short);
     return joined({ ...found, rest: found.rest.padEnd(least, "0") });
   };
-  const fixed = (value, digits) => value.toFixed(digits).replace(".", decimal);
+  const fixed = (value, digits) => (Math.abs(value) < 1e6 ? value.toFixed(digits).replace(".", decimal) : show(value, 2));
 
   const escaped = (marks) => marks.replace(/[.\]\\^-]/g, "\\$&");
   const patterns = (point, group) => ({
