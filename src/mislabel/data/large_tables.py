@@ -59,7 +59,11 @@ class LargeTable:
         self._file = open_parquet(self.path, pre_buffer=False, buffer_size=READ_BYTES)
         with in_words(self.path):
             self._stored = stored_columns(self._file)
-            self._rows = self._file.metadata.num_rows
+            metadata = self._file.metadata
+            self._rows = metadata.num_rows
+            grouped = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+        if grouped != self._rows:
+            raise TableFileError(f"{self.path} announces {self._rows} rows, its groups {grouped}: it is damaged.")
         check_width(self.path, len(self._stored))
         if len(set(self._stored)) < len(self._stored):
             raise TableFileError(f"{self.path}: two of its columns have the same name; rename one of them.")
