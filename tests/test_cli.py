@@ -96,6 +96,70 @@ def test_a_memory_budget_changes_how_a_table_is_read_not_what_is_found(table, tm
     assert json.loads((tmp_path / "whole" / "summary.json").read_text())["sha256"] == found["sha256"]
 
 
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "parquet", "pieces"])
+def test_ids_come_out_exactly_as_they_are_written(tmp_path, capsys, rng, kind):
+    ids = ["00007", "1007", "12345678901234567", "12345678901234568", "NA", "1.50", "null", *map(str, range(50, 83))]
+    frame = pd.DataFrame({"id": ids, "x": rng.normal(size=40).round(3)})
+    frame["y"] = (2 * frame["x"] + 0.1 * rng.normal(size=40)).round(3)
+    frame.loc[:6, "y"] += 5.0
+    path = tmp_path / f"t.{'parquet' if kind == 'pieces' else kind}"
+    {"csv": frame.to_csv, "xlsx": frame.to_excel}.get(kind, frame.to_parquet)(path, index=False)
+    more = ["--memory", "3GB"] if kind == "pieces" else []
+    where = ("audit", path, "--out", tmp_path / "out", "--label", "y", "--id", "id", "--mean", "none", "--json")
+    assert run(*where, *more) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert {"00007", "NA", "12345678901234567", "12345678901234568"} <= {entry["row"] for entry in summary["worst"]}
+    rows = pd.read_csv(tmp_path / "out" / "audit.csv", dtype=str, keep_default_na=False)["row"]
+    assert sorted(rows) == sorted(ids)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert all(f'"{name}"' in page for name in ids)
+
+
+def test_whole_numbers_with_gaps_are_ids_without_a_decimal_point(tmp_path, capsys, rng):
+    frame = pd.DataFrame({"id": [*range(1000, 1039), None], "x": rng.normal(size=40)})
+    frame["y"] = frame["x"] + 0.1 * rng.normal(size=40)
+    frame.astype({"id": "Int64"}).to_excel(tmp_path / "t.xlsx", index=False)
+    where = ("audit", tmp_path / "t.xlsx", "--out", tmp_path / "out", "--label", "y", "--id", "id", "--mean", "none")
+    assert run(*where, "--quiet") == 0
+    rows = pd.read_csv(tmp_path / "out" / "audit.csv", dtype=str, keep_default_na=False)["row"]
+    assert sorted(rows) == sorted(["", *map(str, range(1000, 1039))])
+
+
+def test_each_file_has_a_folder_of_its_own(table, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("data.v1.csv", "data.v2.csv", "data.txt"):
+        (tmp_path / name).write_bytes(table.read_bytes())
+        assert run("audit", name, "--label", "y", "--mean", "none", "--quiet") == 0
+    assert {path.name for path in tmp_path.glob("*-audit")} == {"data.v1-audit", "data.v2-audit", "data-audit"}
+    (tmp_path / "data.csv").write_bytes(table.read_bytes())
+    assert run("audit", "data.csv", "--label", "y", "--mean", "none", "--quiet") == 2
+    assert "the folder data-audit holds the results of 'data.txt'" in capsys.readouterr().err
+
+
+def test_numbers_that_can_be_two_are_told_and_settled(tmp_path, capsys, rng):
+    values = rng.integers(9000, 9999, size=60).astype(str)
+    values[40] = "9,150"
+    lines = [f"{x:.2f};{value}" for x, value in zip(rng.normal(size=60), values, strict=True)]
+    (tmp_path / "t.csv").write_text("x;y\n" + "\n".join(lines) + "\n")
+    where = ("audit", tmp_path / "t.csv", "--out", tmp_path / "out", "--label", "y", "--mean", "none")
+    assert run(*where) == 0
+    assert "'9,150' (position 40) can be 9150 or 9.15; read as 9150" in capsys.readouterr().err
+    assert run(*where, "--decimal", ",", "--thousands", "none", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["worst"][0]["label"] == 9.15
+
+
+def test_a_fill_value_is_set_aside_and_named(table, tmp_path, capsys):
+    frame = pd.read_csv(table)
+    frame.loc[20, "y"] = 9.96921e36
+    frame.to_csv(table, index=False)
+    assert audit(table, tmp_path / "out") == 0
+    printed = capsys.readouterr()
+    assert "The worst is row S020" in printed.out
+    assert "Note: Row S020 (9.96921e+36) is far outside the range of all other labels" in printed.err
+    written = pd.read_csv(tmp_path / "out" / "audit.csv")
+    assert {"S007", "S030", "S055"} <= set(written.loc[written["suspect"], "row"])
+
+
 def test_missing_labels_get_suggestions(table, tmp_path, capsys):
     pytest.importorskip("skrub")
     frame = pd.read_csv(table)
@@ -215,6 +279,13 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
         ),
         (["audit", "table.parquet", "--label", "kind", "--memory", "4GB"], "cannot be read as a number"),
         (["apply", "table.csv", "nothing.json", "-o", "x.csv"], "no such file"),
+        (
+            ["audit", "table.csv", "--label", "y", "--label-error", "kind"],
+            "the label error column 'kind' holds 80 values",
+        ),
+        (["audit", "table.csv", "--label", "y", "--id", "y"], "cannot be the label and the id"),
+        (["audit", "table.csv", "--label", "y", "--decimal", "x"], "the decimal mark must be '.' or ','"),
+        (["audit", "table.csv", "--label", "y", "--decimal", ",", "--thousands", ","], "not the decimal mark"),
         (["demo", "--fdr", "7"], "fdr must lie between 0 and 1"),
     ],
 )
@@ -231,7 +302,7 @@ def test_wrong_usage_exits_with_two_and_one_message(table, tmp_path, monkeypatch
 
 
 def test_unknown_options_exit_with_two(capsys):
-    for arguments in (["dmo"], ["audit"], ["audit", "x.csv"], ["demo", "tables"]):
+    for arguments in (["dmo"], ["audit"], ["audit", "x.csv"], ["demo", "tables"], ["demo", "--seed", "-1"]):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         assert stop.value.code == 2

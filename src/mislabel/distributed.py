@@ -99,7 +99,9 @@ def _current_client() -> Any:
     try:
         from distributed import get_client
     except ImportError:
-        raise MissingDependencyError("dask collections need dask: pip install 'dask[array,dataframe]' distributed.") from None
+        raise MissingDependencyError(
+            "dask collections need dask: pip install 'dask[array,dataframe]' distributed."
+        ) from None
     try:
         return get_client()
     except ValueError:

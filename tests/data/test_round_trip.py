@@ -284,6 +284,17 @@ def test_a_label_that_is_a_formula_is_not_overwritten(tmp_path):
         apply_decisions(source, decide(source, "y", {1: 3.5}, [], 8), tmp_path / "clean.xlsx")
 
 
+def test_a_label_behind_merged_cells_is_not_written(tmp_path):
+    book = openpyxl.load_workbook(workbook(tmp_path / "t.xlsx"))
+    book.worksheets[0].merge_cells("B4:B6")
+    book.save(tmp_path / "t.xlsx")
+    source = tmp_path / "t.xlsx"
+    apply_decisions(source, decide(source, "y", {1: 3.5}, [], 8), tmp_path / "clean.xlsx")
+    assert read_table(tmp_path / "clean.xlsx").frame["y"].iloc[1] == 3.5
+    with pytest.raises(TableFileError, match="the label in B5 is hidden behind merged cells"):
+        apply_decisions(source, decide(source, "y", {2: 3.5}, [], 8), tmp_path / "other.xlsx")
+
+
 def test_labels_entered_as_text_stay_text(tmp_path):
     source = workbook(tmp_path / "t.xlsx")
     apply_decisions(source, decide(source, "text number", {2: 1234.5}, [], 8), tmp_path / "clean.xlsx")

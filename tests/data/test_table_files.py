@@ -116,6 +116,15 @@ def test_columns_of_one_file_may_write_numbers_differently(tmp_path):
     assert "column 'c'" in table.notes[0]
 
 
+def test_a_decimal_mark_that_is_given_decides_what_is_in_doubt(tmp_path):
+    path = write(tmp_path, "t.csv", "a;b\n1.5;1,234\n3.25;5,678\n")
+    assert read_table(path).frame["b"].tolist() == [1234, 5678]
+    given = read_table(path, numbers=NumberOptions(decimal=","))
+    assert given.frame["a"].tolist() == [1.5, 3.25]
+    assert given.frame["b"].tolist() == [1.234, 5.678]
+    assert not given.notes
+
+
 def test_a_column_that_mixes_decimal_marks_reads_no_cell_a_thousandfold(tmp_path):
     cells = ["1.5", "2.5", "3.5", *["4.25"] * 30, "2,5", "3,125"]
     table = read_table(write(tmp_path, "t.csv", "x;y\n" + "\n".join(f"{cell};1" for cell in cells) + "\n"))

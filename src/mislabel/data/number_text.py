@@ -220,7 +220,11 @@ class ColumnCells:
     @property
     def is_numeric(self) -> bool:
         """Whether this is a column of numbers."""
-        return self.filled > 0 and max(self.readable.values()) >= NUMERIC_FRACTION * self.filled
+        return self.filled > 0 and any(self.reads_as(mark) for mark in MARKS)
+
+    def reads_as(self, mark: str) -> bool:
+        """Whether nearly all cells are numbers with this decimal mark."""
+        return self.readable[mark] >= NUMERIC_FRACTION * self.filled
 
     @property
     def own_mark(self) -> str | None:
@@ -257,6 +261,7 @@ class ColumnCells:
 class NumberOptions:
     """What the user says about numbers in a file; None where that is left to be recognised.
 
+    It decides columns that can be read so; columns whose cells can only be read in another way keep theirs.
     decimal : "." or ",". thousands : the mark between groups of three digits, or "none".
     """
 
@@ -307,7 +312,7 @@ def recognise_notations(
         if groups is None and look.is_mixed:
             groups = _SPACES  # "1,234" beside "1.5" and "2,5" is nobody's thousands
         found[name] = Notation(mark, groups=groups)
-        if look.readable[mark] < NUMERIC_FRACTION * look.filled and options.mark is None:
+        if not look.reads_as(mark):
             found[name] = None
         elif reason is not None:
             doubts.append(_doubt(name, look, columns[name], mark, reason))
@@ -318,7 +323,7 @@ def _mark_of(
     look: ColumnCells, cells: Sequence[str], file_mark: str | None, delimiter: str, options: NumberOptions
 ) -> tuple[str, str | None]:
     """The decimal mark of a column, and the reason where it is a guess."""
-    if options.mark is not None:
+    if options.mark is not None and (look.own_mark is None or look.reads_as(options.mark)):
         return options.mark, None
     if look.own_mark is not None:
         return look.own_mark, None

@@ -43,6 +43,7 @@ _RANGED = {
     "sortCondition",
 }
 _RANGES = ("ref", "sqref", "activeCell", "topLeftCell")
+_MOST_ROWS = 1_048_576
 #: Kinds of parts that a sheet may refer to without rows mattering.
 _HARMLESS = ("/printerSettings", "/table", "/customProperty", "/hyperlink")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -259,8 +260,13 @@ def _changed_parts(
     dropped = {labels.rows[position + 1] for position in chosen.dropped}
     shifted = _new_numbers(dropped)
     replaced = set()
+    hidden = _hidden_rows(sheet, labels.column)
     for position, value in chosen.values.items():
         row = by_number[labels.rows[position + 1]]
+        if labels.rows[position + 1] in hidden:
+            raise TableFileError(
+                f"{source}: the label in {column}{labels.rows[position + 1]} is hidden behind merged cells; separate them first."
+            )
         cell = write(value, isinstance(labels.values[position], str))
         replaced.add(_set_label(splices, row, column, shifted, cell, source))
     if trail:
@@ -287,6 +293,20 @@ def _rows_by_number(sheet: _Sheet, source: Path) -> dict[int, _Element]:
     if any("r" not in row.attributes or any("r" not in cell.attributes for cell in row.children) for row in sheet.rows):
         raise TableFileError(f"{source}: its rows or cells have no numbers; save it anew with a spreadsheet program.")
     return {int(row.attributes["r"]): row for row in sheet.rows}
+
+
+def _hidden_rows(sheet: _Sheet, column: int) -> set[int]:
+    """Rows in which a column is covered by merged cells that begin elsewhere."""
+    hidden: set[int] = set()
+    for element in sheet.ranged:
+        ends = _REFERENCE.findall(element.attributes.get("ref", ""))
+        if element.name != "mergeCell" or len(ends) != 2:
+            continue
+        (left, top), (right, bottom) = ((_column_number(name.replace("$", "")), int(row)) for name, row in ends)
+        if left <= column <= right:
+            first = top + 1 if left == column else top
+            hidden.update(range(first, min(bottom, _MOST_ROWS) + 1))
+    return hidden
 
 
 def _cell_writer(labels: SheetLabels, chosen: Decisions) -> Callable[[float, bool], tuple[str, str]]:
