@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mislabel.data.number_text import Notation, NumberOptions, recognise_notations
+from mislabel.data.number_text import ColumnCells, Notation, NumberOptions, recognise_notations
 from mislabel.data.table_files import read_table
 from mislabel.errors import TableFileError
 
@@ -107,6 +107,14 @@ def test_a_late_cell_of_two_readings_is_told(tmp_path, rng):
     strict = read_table(path, numbers=NumberOptions(thousands="none", decimal="."))
     assert np.isnan(strict.frame["x"].iloc[2300])
     assert "not numbers" in strict.notes[0]
+
+
+def test_a_column_looked_at_in_pieces_says_the_same(rng):
+    cells = [f"{value:.2f}" for value in rng.uniform(1, 99, size=50)] + ["1.234", "5,678", "", "12", "abc"]
+    whole = ColumnCells.of(cells)
+    assert ColumnCells.of(cells[:20]).before(ColumnCells.of(cells[20:52])).before(ColumnCells.of(cells[52:])) == whole
+    assert whole.doubtful["."].first == 50
+    assert whole.doubtful[","].texts == ("5,678",)
 
 
 def test_columns_of_one_file_may_write_numbers_differently(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,10 @@ from mislabel.data.formats.parquet import (
     open_parquet,
     pieces,
     stored_columns,
+    text_cells,
     written_cells,
 )
+from mislabel.data.number_text import ColumnCells
 from mislabel.data.table_files import similar_file
 from mislabel.data.tables import FeatureEncoder, LabelledTable, check_column, nothing_left, numeric_label
 from mislabel.errors import TableFileError
@@ -35,7 +37,7 @@ BATCH_CELLS = 1_000_000
 #: Rows, spread over the file, from which columns are judged and encodings learned; fewer of very wide tables.
 SAMPLE_ROWS = 20_000
 SAMPLE_CELLS = 2_000_000
-#: Rows at the start of the file from which it is told how text columns write numbers, and which columns count the rows.
+#: Rows at the start of the file from which it is told which text columns hold numbers, and which columns count the rows.
 FIRST_ROWS = 2_000
 
 
@@ -152,12 +154,18 @@ class LargeTable:
         first = next(self._batches(texts))[1].slice(0, FIRST_ROWS) if texts else None
         found = {}
         for name, stored in zip(self.columns, self._stored, strict=True):
-            if first is not None and stored in texts:
-                with in_words(self.path):
-                    found[name] = ColumnReader.of(first.column(texts.index(stored)))
-                self.notes += [f"column {name!r}: {note}" for note in found[name].notes]
-            else:
-                found[name] = ColumnReader(self._file.schema_arrow.field(stored).type, None)
+            kind = self._file.schema_arrow.field(stored).type
+            if first is None or stored not in texts:
+                found[name] = ColumnReader(kind, None)
+                continue
+            with in_words(self.path):
+                look = ColumnCells.of(text_cells(first.column(texts.index(stored))))
+                if look.is_numeric and len(self) > FIRST_ROWS:
+                    # A cell in the last row may tell what "1,234" in the first one means.
+                    pieces_of = (ColumnCells.of(text_cells(batch.column(0))) for _, batch in self._batches([stored]))
+                    look = reduce(ColumnCells.before, pieces_of)
+                found[name] = ColumnReader.of_text(kind, look)
+            self.notes += [f"column {name!r}: {note}" for note in found[name].notes]
         return found
 
     def _typed(self, batch: Any, columns: Sequence[str]) -> pd.DataFrame:

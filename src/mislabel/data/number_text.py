@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,6 +34,8 @@ _SURE_FRACTION = 0.1
 _VOTING_FRACTION = 0.5
 #: Whole numbers in a column by whose size its doubtful cells are read.
 _LEAST_WHOLE = 5
+_WHOLE_KEPT = 1000
+_DOUBTFUL_KEPT = 1000
 #: Cells looked at, evenly through a column, before all others.
 _LOOKED_AT = 2000
 #: Longest cell that is taken for a number.
@@ -166,18 +168,38 @@ def _plain_numbers(cells: Sequence[str]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
+class Doubtful:
+    """Cells that are two numbers: how many, where the first one stands, and the texts of some."""
+
+    count: int = 0
+    first: int = -1
+    texts: tuple[str, ...] = ()
+
+    @classmethod
+    def at(cls, where: Sequence[int], cells: Sequence[str]) -> Doubtful:
+        """The cells at these positions."""
+        return cls(len(where), where[0], tuple(cells[k].strip() for k in where[:_DOUBTFUL_KEPT])) if where else cls()
+
+    def before(self, other: Doubtful, rows: int) -> Doubtful:
+        """These cells and those of the next piece of the column, ``rows`` further on."""
+        first = self.first if self.count or not other.count else rows + other.first
+        return Doubtful(self.count + other.count, first, (self.texts + other.texts)[:_DOUBTFUL_KEPT])
+
+
+@dataclass(frozen=True)
 class ColumnCells:
     """What the cells of one column say about how it writes numbers.
 
-    filled : cells that hold something. readable : how many are numbers with each decimal mark.
-    sure : how many are numbers with this mark only. doubtful : positions of cells that are two numbers, by the mark in them.
+    rows : cells looked at. filled : those that hold something. readable : how many are numbers with each decimal mark.
+    sure : how many are numbers with this mark only. doubtful : cells that are two numbers, by the mark in them.
     whole : whole numbers without any mark.
     """
 
+    rows: int
     filled: int
     readable: dict[str, int]
     sure: dict[str, int]
-    doubtful: dict[str, list[int]]
+    doubtful: dict[str, Doubtful]
     whole: list[float]
 
     @classmethod
@@ -190,9 +212,10 @@ class ColumnCells:
                 if np.isfinite(_plain_numbers(filled)).all():
                     share = some.sure["."] / max(some.filled, 1)
                     count = len(filled)
-                    return cls(count, {".": count, ",": 0}, {".": int(share * count), ",": 0}, some.doubtful, [])
+                    sure = {".": int(share * count), ",": 0}
+                    return cls(len(cells), count, {".": count, ",": 0}, sure, some.doubtful, [])
         readable, sure = dict.fromkeys(MARKS, 0), dict.fromkeys(MARKS, 0)
-        doubtful: dict[str, list[int]] = {mark: [] for mark in MARKS}
+        where: dict[str, list[int]] = {mark: [] for mark in MARKS}
         whole: list[float] = []
         filled = 0
         for k, cell in enumerate(cells):
@@ -204,7 +227,7 @@ class ColumnCells:
                 continue
             text = text.translate(_SIGNS)
             if found := _DOUBTFUL.fullmatch(text):
-                doubtful[found[1]].append(k)
+                where[found[1]].append(k)
                 readable["."] += 1
                 readable[","] += 1
                 continue
@@ -213,9 +236,21 @@ class ColumnCells:
                 readable[mark] += 1
             if len(ways) == 1:
                 sure[ways[0]] += 1
-            elif ways and len(whole) < _LEAST_WHOLE * 200:
+            elif ways and len(whole) < _WHOLE_KEPT:
                 whole.append(Notation().number(text))
-        return cls(filled, readable, sure, doubtful, whole)
+        doubtful = {mark: Doubtful.at(where[mark], cells) for mark in MARKS}
+        return cls(len(cells), filled, readable, sure, doubtful, whole)
+
+    def before(self, other: ColumnCells) -> ColumnCells:
+        """This piece of a column and the next one together."""
+        return ColumnCells(
+            self.rows + other.rows,
+            self.filled + other.filled,
+            {mark: self.readable[mark] + other.readable[mark] for mark in MARKS},
+            {mark: self.sure[mark] + other.sure[mark] for mark in MARKS},
+            {mark: self.doubtful[mark].before(other.doubtful[mark], self.rows) for mark in MARKS},
+            (self.whole + other.whole)[:_WHOLE_KEPT],
+        )
 
     @property
     def is_numeric(self) -> bool:
@@ -231,7 +266,7 @@ class ColumnCells:
         """The decimal mark that the column's own cells leave no doubt about."""
         for mark in sorted(MARKS, key=lambda mark: -self.sure[mark]):
             # A few cells are typing errors rather than a reason to read all others a thousandfold.
-            enough = self.sure[mark] >= _SURE_FRACTION * len(self.doubtful[_OTHER[mark]])
+            enough = self.sure[mark] >= _SURE_FRACTION * self.doubtful[_OTHER[mark]].count
             if self.sure[mark] and self.sure[mark] > self.sure[_OTHER[mark]] and enough:
                 return mark
         return None
@@ -244,7 +279,7 @@ class ColumnCells:
     @property
     def in_doubt(self) -> bool:
         """Whether cells can be read in two ways and no other cell of the column says how."""
-        return self.own_mark is None and any(self.doubtful.values())
+        return self.own_mark is None and any(cells.count for cells in self.doubtful.values())
 
     def votes(self, rows: int) -> bool:
         """Whether the column tells how its file writes numbers."""
@@ -296,9 +331,15 @@ def recognise_notations(
     columns: Mapping[str, Sequence[str]], *, delimiter: str, options: NumberOptions | None = None
 ) -> tuple[dict[str, Notation | None], list[str]]:
     """How each column of a text table writes numbers (None: it holds text), and notes about cells that could be two numbers."""
+    return notations_of({name: ColumnCells.of(cells) for name, cells in columns.items()}, delimiter, options)
+
+
+def notations_of(
+    looks: Mapping[str, ColumnCells], delimiter: str, options: NumberOptions | None = None
+) -> tuple[dict[str, Notation | None], list[str]]:
+    """The same from what the cells of each column say."""
     options = options or NumberOptions()
-    looks = {name: ColumnCells.of(cells) for name, cells in columns.items()}
-    rows = max((len(cells) for cells in columns.values()), default=0)
+    rows = max((look.rows for look in looks.values()), default=0)
     votes = {look.own_mark for look in looks.values() if look.votes(rows)}
     file_mark = next(iter(votes)) if len(votes) == 1 else None
     found: dict[str, Notation | None] = {}
@@ -307,7 +348,7 @@ def recognise_notations(
         if not look.is_numeric:
             found[name] = None
             continue
-        mark, reason = _mark_of(look, columns[name], file_mark, delimiter, options)
+        mark, reason = _mark_of(look, file_mark, delimiter, options)
         groups = options.groups
         if groups is None and look.is_mixed:
             groups = _SPACES  # "1,234" beside "1.5" and "2,5" is nobody's thousands
@@ -315,12 +356,12 @@ def recognise_notations(
         if not look.reads_as(mark):
             found[name] = None
         elif reason is not None:
-            doubts.append(_doubt(name, look, columns[name], mark, reason))
+            doubts.append(_doubt(name, look, mark, reason))
     return found, _few(doubts)
 
 
 def _mark_of(
-    look: ColumnCells, cells: Sequence[str], file_mark: str | None, delimiter: str, options: NumberOptions
+    look: ColumnCells, file_mark: str | None, delimiter: str, options: NumberOptions
 ) -> tuple[str, str | None]:
     """The decimal mark of a column, and the reason where it is a guess."""
     if options.mark is not None and (look.own_mark is None or look.reads_as(options.mark)):
@@ -329,23 +370,23 @@ def _mark_of(
         return look.own_mark, None
     if not look.in_doubt:
         return file_mark or ".", None
-    doubtful = {mark for mark, where in look.doubtful.items() if where}
+    doubtful = {mark for mark, cells in look.doubtful.items() if cells.count}
     if file_mark is not None:
         reason = None if doubtful == {file_mark} else "as other columns use a decimal " + _called(file_mark)
         return file_mark, reason
     if len(doubtful) == 1:
         mark = next(iter(doubtful))
         if len(look.whole) >= _LEAST_WHOLE and any(look.whole):
-            decimal = mark if _nearer_as_decimal(look, cells, mark) else _OTHER[mark]
+            decimal = mark if _nearer_as_decimal(look, mark) else _OTHER[mark]
             return decimal, "nearer to the size of the column's whole numbers"
         if mark == ",":
             return ("," if delimiter == ";" else "."), f"as files separated by {delimiter!r} usually mean it"
     return ".", "as a decimal point is commoner"
 
 
-def _nearer_as_decimal(look: ColumnCells, cells: Sequence[str], mark: str) -> bool:
+def _nearer_as_decimal(look: ColumnCells, mark: str) -> bool:
     sizes = np.log10([abs(value) for value in look.whole if value])
-    values = np.log10([abs(Notation(mark).number(cells[k])) for k in look.doubtful[mark][:1000]])
+    values = np.log10([abs(Notation(mark).number(text)) for text in look.doubtful[mark].texts])
     typical = float(np.median(sizes))
     return bool(np.median(np.abs(values - typical)) <= np.median(np.abs(values + 3.0 - typical)))
 
@@ -354,10 +395,10 @@ def _called(mark: str) -> str:
     return "comma" if mark == "," else "point"
 
 
-def _doubt(name: str, look: ColumnCells, cells: Sequence[str], mark: str, reason: str) -> str:
-    k = min(where[0] for where in look.doubtful.values() if where)
-    count = sum(map(len, look.doubtful.values()))
-    cell = cells[k].strip()
+def _doubt(name: str, look: ColumnCells, mark: str, reason: str) -> str:
+    first = min((cells for cells in look.doubtful.values() if cells.count), key=lambda cells: cells.first)
+    k, cell = first.first, first.texts[0]
+    count = sum(cells.count for cells in look.doubtful.values())
     readings = {one: shortest(Notation(one).number(cell)) for one in MARKS}
     return (
         f"column {name!r}: {cell!r} (position {k}{f', and {count - 1} more such cells' if count > 1 else ''}) can be "
@@ -376,8 +417,9 @@ def _few(doubts: list[str]) -> list[str]:
 
 
 def notation_of_column(
-    cells: Iterable[str], *, options: NumberOptions | None = None
+    cells: Sequence[str] | ColumnCells, *, options: NumberOptions | None = None
 ) -> tuple[Notation | None, list[str]]:
-    """The same for one column of text that stands alone."""
-    found, notes = recognise_notations({"": list(cells)}, delimiter=",", options=options)
-    return found[""], notes
+    """How one column of text that stands alone writes numbers, and notes that do not name it."""
+    look = cells if isinstance(cells, ColumnCells) else ColumnCells.of(cells)
+    found, notes = notations_of({"": look}, ",", options)
+    return found[""], [note.removeprefix("column '': ") for note in notes]

@@ -216,7 +216,6 @@ def _with_text(values: Sequence[Any], options: ReadOptions) -> tuple[pd.Series, 
     cells = ["" if value is None else _as_written(value) for value in values]
     texts = [value if isinstance(value, str) else "" for value in values]
     notation, notes = notation_of_column(texts, options=options.numbers)
-    notes = [note.removeprefix("column '': ") for note in notes]
     numbers = Notation() if mostly_numbers(values) else None
     if notation is None and numbers is None:
         return typed_column(cells, None)[0], None, []

@@ -26,7 +26,7 @@ from mislabel.data.formats.contract import (
     unique_names,
     why_unreadable,
 )
-from mislabel.data.number_text import Notation, is_missing, notation_of_column, shortest
+from mislabel.data.number_text import ColumnCells, Notation, is_missing, notation_of_column, shortest
 from mislabel.errors import InvalidParameterError, MissingDependencyError, TableFileError
 
 #: Rows of a Parquet file in memory at a time.
@@ -148,8 +148,12 @@ class ColumnReader:
         """By a column, or the beginning of one."""
         if not is_text(array.type):
             return cls(array.type, None)
-        notation, notes = notation_of_column(text_cells(array), options=options.numbers if options else None)
-        return cls(array.type, notation, [note.removeprefix("column '': ") for note in notes])
+        return cls.of_text(array.type, ColumnCells.of(text_cells(array)), options)
+
+    @classmethod
+    def of_text(cls, kind: Any, cells: ColumnCells, options: ReadOptions | None = None) -> ColumnReader:
+        """By what all cells of a column of text say."""
+        return cls(kind, *notation_of_column(cells, options=options.numbers if options else None))
 
     def read(self, array: Any) -> tuple[pd.Series, str]:
         """One piece of the column, and a note about cells that could not be read."""
