@@ -178,7 +178,7 @@ def unique_names(header: Sequence[str]) -> tuple[list[str], list[str]]:
     return names, notes
 
 
-def check_width(path: Path, columns: int) -> None:
+def check_width(path: Path | BinaryIO, columns: int) -> None:
     """Refuse tables that are too wide to be meant."""
     if columns > MOST_COLUMNS:
         raise TableFileError(

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -75,7 +75,7 @@ def read_other_workbook(path: Path, options: ReadOptions) -> TableFile:
     return _table(path, sheet, options)
 
 
-def _chosen_sheet(path: Path, names: Sequence[str], sheet: str | None) -> str:
+def _chosen_sheet(path: Path | BinaryIO, names: Sequence[str], sheet: str | None) -> str:
     if sheet is None and names:
         return names[0]
     if sheet not in names:
@@ -83,7 +83,7 @@ def _chosen_sheet(path: Path, names: Sequence[str], sheet: str | None) -> str:
     return sheet
 
 
-def read_sheet(path: Path, sheet: str | None) -> SheetRows:
+def read_sheet(path: Path | BinaryIO, sheet: str | None) -> SheetRows:
     """The cells of one sheet of an .xlsx workbook."""
     try:
         from openpyxl import load_workbook
@@ -107,7 +107,9 @@ def read_sheet(path: Path, sheet: str | None) -> SheetRows:
     return SheetRows(chosen, [name for name in names if name != chosen], numbers, values, shown)
 
 
-def _filled_rows(page: Any, path: Path) -> tuple[list[int], list[tuple[Any, ...]], dict[tuple[int, int], str]]:
+def _filled_rows(
+    page: Any, path: Path | BinaryIO
+) -> tuple[list[int], list[tuple[Any, ...]], dict[tuple[int, int], str]]:
     # The size that a sheet claims may be that of one stray cell in its last corner.
     page.reset_dimensions()
     numbers: list[int] = []

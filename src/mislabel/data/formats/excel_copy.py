@@ -7,6 +7,7 @@ their number.
 
 from __future__ import annotations
 
+import io
 import posixpath
 import re
 import zipfile
@@ -14,6 +15,7 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 from xml.etree import ElementTree
@@ -21,7 +23,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from mislabel.data.formats.contract import TRAIL_COLUMNS, Decision, Decisions, check_row_count, safe_cell
-from mislabel.data.formats.excel import SheetLabels, sheet_labels
+from mislabel.data.formats.excel import SheetLabels, read_sheet, sheet_labels
 from mislabel.data.number_text import Notation, notation_of_column, shortest
 from mislabel.errors import TableFileError
 
@@ -61,9 +63,39 @@ def write_workbook(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) 
         if isinstance(error, TableFileError):
             raise
         raise TableFileError(f"{source} cannot be copied as a workbook: {error}") from None
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as copy:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as copy:
         for info in book.infos:
             copy.writestr(info, changed.get(info.filename, book.read(info.filename)), compress_type=info.compress_type)
+    _check_copy(source, written, chosen)
+    out.write(written.getvalue())
+
+
+def _check_copy(source: Path, written: io.BytesIO, chosen: Decisions) -> None:
+    """Nothing is written that does not read back as it was meant."""
+    old = read_sheet(source, chosen.options.sheet)
+    try:
+        new = read_sheet(written, chosen.options.sheet)
+    except TableFileError:
+        raise _unsafe(source) from None
+    values, dropped = chosen.values, chosen.dropped
+    kept = [(k, row) for k, row in enumerate(old.values[1:]) if k not in dropped]
+    if len(new.values) != len(kept) + 1:
+        raise _unsafe(source)
+    at = sheet_labels(source, chosen.options.sheet, chosen.label).column - 1
+    for (position, before), after in zip(kept, new.values[1:], strict=True):
+        changes = {at} if position in values else set()
+        after += (None,) * (len(before) - len(after))
+        if any(after[k] != cell for k, cell in enumerate(before) if k not in changes):
+            raise _unsafe(source)
+        if position in values and not isinstance(after[at], str) and after[at] != values[position]:
+            raise _unsafe(source)
+
+
+def _unsafe(source: Path) -> TableFileError:
+    return TableFileError(
+        f"{source}: its sheet is written in a way that cannot be changed safely; save it anew with a spreadsheet program."
+    )
 
 
 class _Book:
@@ -292,7 +324,15 @@ def _changed_parts(
 def _rows_by_number(sheet: _Sheet, source: Path) -> dict[int, _Element]:
     if any("r" not in row.attributes or any("r" not in cell.attributes for cell in row.children) for row in sheet.rows):
         raise TableFileError(f"{source}: its rows or cells have no numbers; save it anew with a spreadsheet program.")
-    return {int(row.attributes["r"]): row for row in sheet.rows}
+    numbers = [int(row.attributes["r"]) for row in sheet.rows]
+    if any(later <= earlier for earlier, later in pairwise(numbers)):
+        raise _unsafe(source)
+    for number, row in zip(numbers, sheet.rows, strict=True):
+        columns = [_column_number(cell.attributes["r"]) for cell in row.children]
+        named = all(cell.attributes["r"].endswith(str(number)) for cell in row.children)
+        if not named or any(later <= earlier for earlier, later in pairwise(columns)):
+            raise _unsafe(source)
+    return dict(zip(numbers, sheet.rows, strict=True))
 
 
 def _hidden_rows(sheet: _Sheet, column: int) -> set[int]:
