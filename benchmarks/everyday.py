@@ -7,17 +7,14 @@ grid. Settings are chosen on the tables at even positions of the sorted list.
 """
 
 import argparse
-import os
 import time
 import warnings
 from pathlib import Path
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
 import numpy as np
 import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
+from threadpoolctl import threadpool_limits
 
 from mislabel.estimators.one_call import _decimals, audit_table_of
 
@@ -38,7 +35,7 @@ def planted(frame, seed):
 
 def audited(frame, wrong):
     start = time.process_time()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
         found = audit_table_of(frame, "label", 0.1, mean="auto", rank="auto", missing="predict")
     seconds = time.process_time() - start
