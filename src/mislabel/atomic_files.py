@@ -23,6 +23,7 @@ _PREFIX, _SUFFIX = ".mislabel-", ".part"
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 #: Name of the file that says that all files of a set of new versions are complete.
 _COMPLETE = "complete"
+_FORMER = "former"
 
 
 @contextmanager
@@ -41,6 +42,8 @@ def atomic_write(target: str | Path, *, overwrite: bool = True) -> Iterator[Bina
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if fcntl is None:  # pragma: no cover - Windows renames no open file
+                file.close()
             _rename(partial, target, overwrite)
     except BaseException:
         with suppress(OSError):
@@ -116,23 +119,27 @@ def sync_folder(folder: Path) -> None:
 def atomic_folder(folder: Path, names: Sequence[str]) -> Iterator[Path]:
     """Yield an empty folder for new versions of ``names`` in ``folder``, which all take their places when the block ends.
 
-    If one of them cannot, those before it go back. A process killed in between is finished by the next one that writes there.
+    If one of them cannot, those before it go back, at the latest when the next process writes there; that one also finishes what
+    a killed process had begun.
     """
     existed = folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    _finish_interrupted(folder, names)
     work = folder / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
-    work.mkdir(mode=0o700)
-    lock = _lock_of(work)
+    with _alone_in(folder):
+        _finish_interrupted(folder, names)
+        work.mkdir(mode=0o700)
+        lock = _lock_of(work)
     try:
         yield work
         for name in names:
             _sync_file(work / name)
         (work / _COMPLETE).touch()
         sync_folder(work)
-        _put_in_place(work, folder, names)
+        with _alone_in(folder):
+            _put_in_place(work, folder, names)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        if not any((work / _FORMER / name).exists() for name in names) or _is_in_place(folder, names):
+            shutil.rmtree(work, ignore_errors=True)
         if lock is not None:
             os.close(lock)
         if not existed and not any(folder.iterdir()):
@@ -154,7 +161,7 @@ def _lock_of(work: Path) -> int | None:
 
 
 def _put_in_place(work: Path, folder: Path, names: Sequence[str]) -> None:
-    former = work / "former"
+    former = work / _FORMER
     former.mkdir(exist_ok=True)
     moved: list[str] = []
     try:
@@ -164,23 +171,46 @@ def _put_in_place(work: Path, folder: Path, names: Sequence[str]) -> None:
             moved.append(name)
             os.replace(work / name, folder / name)
     except BaseException:
+        (work / _COMPLETE).unlink(missing_ok=True)
         for name in reversed(names):
-            if (former / name).exists():
-                os.replace(former / name, folder / name)
-            elif name in moved:
-                (folder / name).unlink(missing_ok=True)
+            # Those that cannot go back now are put back by the next process that writes here.
+            with suppress(OSError):
+                if (former / name).exists():
+                    os.replace(former / name, folder / name)
+                elif name in moved:
+                    (folder / name).unlink(missing_ok=True)
         raise
 
 
+def _is_in_place(folder: Path, names: Sequence[str]) -> bool:
+    return all((folder / name).exists() for name in names)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other process changes which files stand in a folder."""
+    if fcntl is None:  # pragma: no cover
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network drives have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def _finish_interrupted(folder: Path, names: Sequence[str]) -> None:
-    """Complete sets of a process that was killed take their places; incomplete ones go."""
+    """Complete sets of a process that was killed take their places; of others, what they had moved away comes back."""
     for work in sorted(folder.glob(f"{_PREFIX}*{_SUFFIX}")):
         if not work.is_dir() or work.is_symlink() or (lock := _lock_of(work)) is None:
             continue
-        if (work / _COMPLETE).exists():
-            for name in names:
-                if (work / name).exists():
-                    os.replace(work / name, folder / name)
+        complete = (work / _COMPLETE).exists()
+        for name in names:
+            kept = work / name if complete else work / _FORMER / name
+            if kept.exists():
+                os.replace(kept, folder / name)
         shutil.rmtree(work, ignore_errors=True)
         os.close(lock)
 

@@ -6,6 +6,7 @@ import pytest
 
 from mislabel.data.corrections import FORMAT, apply_decisions, safe_cell
 from mislabel.data.formats import parquet as parquet_format
+from mislabel.data.formats.contract import as_written
 from mislabel.data.molecules import read_molecules
 from mislabel.data.table_files import fingerprint_of, read_table
 from mislabel.errors import DecisionsError, TableFileError
@@ -195,6 +196,6 @@ def test_parquet_is_copied_piece_by_piece_and_keeps_its_types(tmp_path, monkeypa
     cleaned = parquet.read_table(tmp_path / "clean.parquet")
     assert cleaned.column("y").to_pylist() == expected
     assert cleaned.column("mislabel_action").to_pylist() == [None, "edit", None, "keep", None]
-    assert cleaned.column("mislabel_original").to_pylist()[1] == (None if labels[1] is None else str(labels[1]))
+    assert cleaned.column("mislabel_original").to_pylist()[1] == ("" if labels[1] is None else as_written(labels[1]))
     assert cleaned.schema.field("k").type == parquet.read_schema(source).field("k").type
     assert list(pd.read_parquet(tmp_path / "clean.parquet").columns[:3]) == ["k", "y", "t"]

@@ -112,7 +112,10 @@ def test_a_late_cell_of_two_readings_is_told(tmp_path, rng):
 def test_a_column_looked_at_in_pieces_says_the_same(rng):
     cells = [f"{value:.2f}" for value in rng.uniform(1, 99, size=50)] + ["1.234", "5,678", "", "12", "abc"]
     whole = ColumnCells.of(cells)
-    assert ColumnCells.of(cells[:20]).before(ColumnCells.of(cells[20:52])).before(ColumnCells.of(cells[52:])) == whole
+    assert (
+        ColumnCells.of(cells[:20]).followed_by(ColumnCells.of(cells[20:52])).followed_by(ColumnCells.of(cells[52:]))
+        == whole
+    )
     assert whole.doubtful["."].first == 50
     assert whole.doubtful[","].texts == ("5,678",)
 

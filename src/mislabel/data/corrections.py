@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from mislabel.atomic_files import atomic_write
-from mislabel.data.formats.contract import Decision, Decisions, ReadOptions, check_row_count, safe_cell
+from mislabel.data.formats.contract import Decision, Decisions, ReadOptions, TableWriter, check_row_count, safe_cell
 from mislabel.data.molecules import WRITERS as MOLECULE_WRITERS
 from mislabel.data.molecules import read_molecules
 from mislabel.data.number_text import NumberOptions
-from mislabel.data.table_files import fingerprint_of, format_of, read_table
+from mislabel.data.table_files import fingerprint_of, format_of
 from mislabel.data.tables import check_column
 from mislabel.errors import DecisionsError, InvalidParameterError, TableFileError
 
@@ -32,7 +31,7 @@ __all__ = [
 
 FORMAT = "mislabel-decisions/1"
 ACTIONS = ("accept", "edit", "keep", "drop")
-#: Bytes and nesting of a decisions file that are read at most.
+#: Bytes of a decisions file that are read at most.
 _LARGEST = 500_000_000
 #: Notes are cut at so many characters.
 _LONGEST_NOTE = 10_000
@@ -137,10 +136,6 @@ def _is_finite(value: float) -> bool:
         return False
 
 
-#: Writes a copy of a file with decisions carried out.
-Writer = Callable[[Path, Decisions, BinaryIO, bool], None]
-
-
 def apply_decisions(
     source: str | Path, decisions: str | Path, target: str | Path, *, trail: bool = False, overwrite: bool = False
 ) -> Applied:
@@ -174,6 +169,8 @@ def apply_decisions(
     try:
         with atomic_write(target, overwrite=overwrite) as out:
             writer(source, chosen, out, trail)
+            if fingerprint_of(source) != chosen.fingerprint:
+                raise DecisionsError(f"{source} changed while it was being copied: nothing was written.")
     except FileExistsError:
         raise TableFileError(f"{target} appeared meanwhile: choose another name, or allow --overwrite.") from None
     actions = [decision.action for decision in chosen.decisions]
@@ -191,7 +188,7 @@ def why_not_written(source: Path) -> str | None:
         return f"Decisions cannot be written back into {source.suffix or 'such'} files."
 
 
-def _writer(source: Path, target: Path, chosen: Decisions, trail: bool) -> Writer:
+def _writer(source: Path, target: Path, chosen: Decisions, trail: bool) -> TableWriter:
     if _kind(source) in MOLECULE_WRITERS:
         if _kind(target) != _kind(source):
             raise TableFileError(
@@ -210,13 +207,13 @@ def _writer(source: Path, target: Path, chosen: Decisions, trail: bool) -> Write
     if wanted != format.kind or (source.suffix.lower() == ".gz") != (target.suffix.lower() == ".gz"):
         kind = f"{format.kind} table{' packed as .gz' if source.suffix.lower() == '.gz' else ''}"
         raise TableFileError(f"{source.name} is a {kind}; the cleaned file must be one too, not {target.name!r}.")
-    if format.kind != "Parquet":
-        check_column(read_table(source, chosen.options.sheet, numbers=chosen.options.numbers).frame, chosen.label)
-    else:
-        from mislabel.data.large_tables import LargeTable
-
-        check_column(LargeTable(source), chosen.label)
+    check_column(_Columns(format.names(source, chosen.options)), chosen.label)
     return format.write
+
+
+@dataclass(frozen=True)
+class _Columns:
+    columns: list[str]
 
 
 def _write_molecules(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:

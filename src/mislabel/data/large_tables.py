@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,26 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel.data.columns import LeftOut, choose_features
-from mislabel.data.formats.contract import check_width, fingerprint_of, unique_names
+from mislabel.data.formats.contract import (
+    ReadOptions,
+    check_width,
+    fingerprint_of,
+    typed_column,
+    unique_names,
+    unread_note,
+)
 from mislabel.data.formats.parquet import (
+    FIRST_ROWS,
     ColumnReader,
-    in_words,
-    is_text,
     open_parquet,
+    parquet_errors,
     pieces,
     stored_columns,
     text_cells,
+    text_looks,
     written_cells,
 )
-from mislabel.data.number_text import ColumnCells
+from mislabel.data.number_text import notations_of
 from mislabel.data.table_files import similar_file
 from mislabel.data.tables import FeatureEncoder, LabelledTable, check_column, nothing_left, numeric_label
 from mislabel.errors import TableFileError
@@ -37,8 +45,6 @@ BATCH_CELLS = 1_000_000
 #: Rows, spread over the file, from which columns are judged and encodings learned; fewer of very wide tables.
 SAMPLE_ROWS = 20_000
 SAMPLE_CELLS = 2_000_000
-#: Rows at the start of the file from which it is told which text columns hold numbers, and which columns count the rows.
-FIRST_ROWS = 2_000
 
 
 class LargeTable:
@@ -47,8 +53,8 @@ class LargeTable:
     columns : unique names. notes : what had to be decided while reading, in words.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, options: ReadOptions | None = None) -> None:
+        self.path, self.options = Path(path), options or ReadOptions()
         if self.path.suffix.lower() != ".parquet":
             raise TableFileError(
                 f"{self.path}: only Parquet files can be read piece by piece, in a memory budget. Convert it once, for "
@@ -59,7 +65,7 @@ class LargeTable:
         if not self.path.is_file():
             raise TableFileError(f"{self.path} is a folder, not a table.")
         self._file = open_parquet(self.path, pre_buffer=False, buffer_size=READ_BYTES)
-        with in_words(self.path):
+        with parquet_errors(self.path):
             self._stored = stored_columns(self._file)
             metadata = self._file.metadata
             self._rows = metadata.num_rows
@@ -93,7 +99,7 @@ class LargeTable:
     def written(self, name: str) -> list[str]:
         """The text of every cell of a column, exactly as it stands in the file."""
         stored = self.stored_name(name)
-        with in_words(self.path):
+        with parquet_errors(self.path):
             return [text for _, batch in self._batches([stored]) for text in written_cells(batch.column(0))]
 
     def keep_as_written(self, name: str) -> None:
@@ -139,7 +145,7 @@ class LargeTable:
             end = start + self._file.metadata.row_group(group).num_rows
             if wanted is None or np.any((wanted >= start) & (wanted < end)):
                 at = start
-                with in_words(self.path):
+                with parquet_errors(self.path):
                     batches = self._file.iter_batches(size, row_groups=[group], columns=list(stored), use_threads=False)
                 for batch in pieces(batches, self.path):
                     # A nested column of the same beginning may come along.
@@ -150,27 +156,28 @@ class LargeTable:
             start = end
 
     def _column_readers(self) -> dict[str, ColumnReader]:
-        texts = [name for name in self._stored if is_text(self._file.schema_arrow.field(name).type)]
-        first = next(self._batches(texts))[1].slice(0, FIRST_ROWS) if texts else None
+        looks = dict(zip(self.columns, text_looks(self.path), strict=True))
+        texts = {name: look for name, look in looks.items() if look is not None}
+        notations, doubts = notations_of(texts, None, self.options.numbers)
+        first = next(self._batches(self._stored))[1].slice(0, FIRST_ROWS)
         found = {}
-        for name, stored in zip(self.columns, self._stored, strict=True):
-            kind = self._file.schema_arrow.field(stored).type
-            if first is None or stored not in texts:
-                found[name] = ColumnReader(kind, None)
-                continue
-            with in_words(self.path):
-                look = ColumnCells.of(text_cells(first.column(texts.index(stored))))
-                if look.is_numeric and len(self) > FIRST_ROWS:
-                    # A cell in the last row may tell what "1,234" in the first one means.
-                    pieces_of = (ColumnCells.of(text_cells(batch.column(0))) for _, batch in self._batches([stored]))
-                    look = reduce(ColumnCells.before, pieces_of)
-                found[name] = ColumnReader.of_text(kind, look)
-            self.notes += [f"column {name!r}: {note}" for note in found[name].notes]
+        for k, (name, stored) in enumerate(zip(self.columns, self._stored, strict=True)):
+            kind, notation = self._file.schema_arrow.field(stored).type, notations.get(name)
+            dates = False
+            if name in texts and notation is None:
+                with parquet_errors(self.path):
+                    column = typed_column(text_cells(first.column(k)), None)[0]
+                dates = bool(pd.api.types.is_datetime64_any_dtype(column))
+            found[name] = ColumnReader(kind, notation, dates)
+            if notation is not None:
+                unread = texts[name].filled - texts[name].readable[notation.decimal]
+                self.notes += [f"column {name!r}: {unread_note(unread, texts[name].filled)}"] if unread else []
+        self.notes += doubts
         return found
 
     def _typed(self, batch: Any, columns: Sequence[str]) -> pd.DataFrame:
         typed = {}
-        with in_words(self.path):
+        with parquet_errors(self.path):
             for k, name in enumerate(columns):
                 array = batch.column(k)
                 if name in self._as_written:

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel.errors import InvalidParameterError
+from mislabel.short_numbers import shortest
 from mislabel.spreading import evenly_spread
 
 #: Cells that stand for "no value", in lower case.
@@ -40,7 +41,6 @@ _DOUBTFUL_KEPT = 1000
 _LOOKED_AT = 2000
 #: Longest cell that is taken for a number.
 _LONGEST = 400
-_WRITTEN_DIGITS = 15
 #: Columns named in one note.
 _MOST_NAMED = 3
 
@@ -143,15 +143,6 @@ class Notation:
         )
 
 
-def shortest(value: float) -> str:
-    """The shortest text for a number, without the last digits that only rounding put there (3977.18, not 3977.1800000000003)."""
-    if isinstance(value, int):
-        return str(value)
-    short = float(f"{value:.{_WRITTEN_DIGITS}g}")
-    text = repr(short if abs(short - value) <= 2.0 * math.ulp(value) else float(value))
-    return text[:-2] if text.endswith(".0") else text
-
-
 def is_missing(cell: str) -> bool:
     """Whether a cell stands for "no value"."""
     return cell.strip().lower() in MISSING
@@ -180,7 +171,7 @@ class Doubtful:
         """The cells at these positions."""
         return cls(len(where), where[0], tuple(cells[k].strip() for k in where[:_DOUBTFUL_KEPT])) if where else cls()
 
-    def before(self, other: Doubtful, rows: int) -> Doubtful:
+    def followed_by(self, other: Doubtful, rows: int) -> Doubtful:
         """These cells and those of the next piece of the column, ``rows`` further on."""
         first = self.first if self.count or not other.count else rows + other.first
         return Doubtful(self.count + other.count, first, (self.texts + other.texts)[:_DOUBTFUL_KEPT])
@@ -241,14 +232,14 @@ class ColumnCells:
         doubtful = {mark: Doubtful.at(where[mark], cells) for mark in MARKS}
         return cls(len(cells), filled, readable, sure, doubtful, whole)
 
-    def before(self, other: ColumnCells) -> ColumnCells:
+    def followed_by(self, other: ColumnCells) -> ColumnCells:
         """This piece of a column and the next one together."""
         return ColumnCells(
             self.rows + other.rows,
             self.filled + other.filled,
             {mark: self.readable[mark] + other.readable[mark] for mark in MARKS},
             {mark: self.sure[mark] + other.sure[mark] for mark in MARKS},
-            {mark: self.doubtful[mark].before(other.doubtful[mark], self.rows) for mark in MARKS},
+            {mark: self.doubtful[mark].followed_by(other.doubtful[mark], self.rows) for mark in MARKS},
             (self.whole + other.whole)[:_WHOLE_KEPT],
         )
 
@@ -335,9 +326,9 @@ def recognise_notations(
 
 
 def notations_of(
-    looks: Mapping[str, ColumnCells], delimiter: str, options: NumberOptions | None = None
+    looks: Mapping[str, ColumnCells], delimiter: str | None, options: NumberOptions | None = None
 ) -> tuple[dict[str, Notation | None], list[str]]:
-    """The same from what the cells of each column say."""
+    """The same from what the cells of each column say; ``delimiter`` is that of a text table."""
     options = options or NumberOptions()
     rows = max((look.rows for look in looks.values()), default=0)
     votes = {look.own_mark for look in looks.values() if look.votes(rows)}
@@ -361,7 +352,7 @@ def notations_of(
 
 
 def _mark_of(
-    look: ColumnCells, file_mark: str | None, delimiter: str, options: NumberOptions
+    look: ColumnCells, file_mark: str | None, delimiter: str | None, options: NumberOptions
 ) -> tuple[str, str | None]:
     """The decimal mark of a column, and the reason where it is a guess."""
     if options.mark is not None and (look.own_mark is None or look.reads_as(options.mark)):
@@ -379,7 +370,7 @@ def _mark_of(
         if len(look.whole) >= _LEAST_WHOLE and any(look.whole):
             decimal = mark if _nearer_as_decimal(look, mark) else _OTHER[mark]
             return decimal, "nearer to the size of the column's whole numbers"
-        if mark == ",":
+        if mark == "," and delimiter is not None:
             return ("," if delimiter == ";" else "."), f"as files separated by {delimiter!r} usually mean it"
     return ".", "as a decimal point is commoner"
 
@@ -416,10 +407,6 @@ def _few(doubts: list[str]) -> list[str]:
     ]
 
 
-def notation_of_column(
-    cells: Sequence[str] | ColumnCells, *, options: NumberOptions | None = None
-) -> tuple[Notation | None, list[str]]:
-    """How one column of text that stands alone writes numbers, and notes that do not name it."""
-    look = cells if isinstance(cells, ColumnCells) else ColumnCells.of(cells)
-    found, notes = notations_of({"": look}, ",", options)
-    return found[""], [note.removeprefix("column '': ") for note in notes]
+def notation_of_column(cells: Sequence[str], options: NumberOptions | None = None) -> Notation | None:
+    """How one column of text that stands alone writes numbers."""
+    return notations_of({"": ColumnCells.of(cells)}, None, options)[0][""]

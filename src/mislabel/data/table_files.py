@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mislabel.data.formats.contract import ReadOptions, TableFile, TableWriter, fingerprint_of
-from mislabel.data.formats.excel import read_other_workbook, read_workbook
+from mislabel.data.formats.excel import read_other_workbook, read_workbook, workbook_columns
 from mislabel.data.formats.excel_copy import write_workbook
-from mislabel.data.formats.parquet import read_parquet_table, write_parquet_table
-from mislabel.data.formats.text import read_text_table, write_text_table
+from mislabel.data.formats.parquet import parquet_columns, read_parquet_table, write_parquet_table
+from mislabel.data.formats.text import read_text_table, text_columns, write_text_table
 from mislabel.data.number_text import NumberOptions
 from mislabel.errors import TableFileError
 
@@ -34,28 +34,31 @@ __all__ = [
 class TableFormat:
     """How files of one kind are read and, if they can be, written.
 
-    kind : what it is called in messages. why_not : the reason where cleaned files cannot be written.
+    kind : what it is called in messages. names : its columns, without reading more than that takes.
+    why_not : the reason where cleaned files cannot be written.
     """
 
     kind: str
     read: Callable[[Path, ReadOptions], TableFile]
+    names: Callable[[Path, ReadOptions], list[str]]
     write: TableWriter | None
     why_not: str | None = None
 
 
-_TEXT = TableFormat("text", read_text_table, write_text_table)
+_TEXT = TableFormat("text", read_text_table, text_columns, write_text_table)
 #: Formats by the end of a file's name. Text tables may also be packed (.gz).
 FORMATS: dict[str, TableFormat] = {
     "csv": _TEXT,
     "tsv": _TEXT,
     "txt": _TEXT,
-    "parquet": TableFormat("Parquet", read_parquet_table, write_parquet_table),
-    "xlsx": TableFormat("Excel", read_workbook, write_workbook),
+    "parquet": TableFormat("Parquet", read_parquet_table, parquet_columns, write_parquet_table),
+    "xlsx": TableFormat("Excel", read_workbook, workbook_columns, write_workbook),
 }
 for _name in ("xls", "ods"):
     FORMATS[_name] = TableFormat(
         f".{_name}",
         read_other_workbook,
+        lambda path, options: list(read_other_workbook(path, options).frame.columns),
         None,
         f"Decisions cannot be written back into .{_name} files: save the workbook as .xlsx and audit that, before the review.",
     )

@@ -142,23 +142,25 @@ class FeatureEncoder:
     names : of the numbers that come out.
     """
 
-    def __init__(self, pipeline: Any, names: list[str]) -> None:
-        self._pipeline, self.names = pipeline, names
+    def __init__(self, pipeline: Any, names: list[str], sizes: dict[str, float]) -> None:
+        self._pipeline, self.names, self._sizes = pipeline, names, sizes
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> tuple[NDArray[np.float64], FeatureEncoder]:
         """The numbers for a whole table, and the encoder."""
-        frame = _encodable(frame)
+        sizes = _huge_sizes(frame)
+        frame = _encodable(frame, sizes)
         if _all_numbers(frame) and not frame.isna().to_numpy().any():
-            return frame.to_numpy(dtype=float), cls(None, [str(name) for name in frame.columns])
+            return frame.to_numpy(dtype=float), cls(None, [str(name) for name in frame.columns], sizes)
         pipeline = _mixed_encoder()
         encoded = np.asarray(pipeline.fit_transform(frame), dtype=float)
-        return encoded, cls(pipeline, [str(name) for name in pipeline.get_feature_names_out()])
+        return encoded, cls(pipeline, [str(name) for name in pipeline.get_feature_names_out()], sizes)
 
     @classmethod
     def learned_from(cls, sample: pd.DataFrame) -> FeatureEncoder:
         """An encoder for a table of which these are some rows; gaps may turn up in others."""
-        sample = _encodable(sample)
+        sizes = _huge_sizes(sample)
+        sample = _encodable(sample, sizes)
         if _all_numbers(sample):
             from sklearn.impute import SimpleImputer
             from sklearn.pipeline import make_pipeline
@@ -167,21 +169,40 @@ class FeatureEncoder:
         else:
             pipeline = _mixed_encoder()
         pipeline.fit(sample)
-        return cls(pipeline, [str(name) for name in pipeline.get_feature_names_out()])
+        return cls(pipeline, [str(name) for name in pipeline.get_feature_names_out()], sizes)
 
     def encode(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """The numbers for further rows."""
-        frame = _encodable(frame)
+        frame = _encodable(frame, self._sizes)
         return np.asarray(frame if self._pipeline is None else self._pipeline.transform(frame), dtype=float)
 
 
-def _encodable(frame: pd.DataFrame) -> pd.DataFrame:
+def _huge_sizes(frame: pd.DataFrame) -> dict[str, float]:
+    """What columns whose numbers are too large to be squared are divided by: a unit matters to no model here."""
+    sizes = {}
+    for name in frame.columns:
+        column = frame[name]
+        if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column) or _is_odd(column):
+            continue
+        values = np.abs(column.to_numpy(dtype=float, na_value=np.nan))
+        size = float(np.max(values, where=np.isfinite(values), initial=0.0))
+        if size > _SQUARABLE:
+            sizes[name] = size
+    return sizes
+
+
+def _encodable(frame: pd.DataFrame, sizes: dict[str, float]) -> pd.DataFrame:
     """The columns in types that can be encoded: numbers that can be squared, dates, categories, text without odd characters."""
-    return pd.DataFrame({name: _encodable_column(frame[name]) for name in frame.columns}, index=frame.index)
+    columns = {name: _encodable_column(frame[name], sizes.get(name)) for name in frame.columns}
+    return pd.DataFrame(columns, index=frame.index)
 
 
-def _encodable_column(column: pd.Series) -> pd.Series:
-    if pd.api.types.is_complex_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+def _is_odd(column: pd.Series) -> bool:
+    return pd.api.types.is_complex_dtype(column) or pd.api.types.is_timedelta64_dtype(column)
+
+
+def _encodable_column(column: pd.Series, size: float | None) -> pd.Series:
+    if _is_odd(column):
         raise InvalidFeaturesError(
             f"column {column.name!r} holds {column.dtype} values, which cannot be used as they are: turn them into numbers, "
             "or drop the column."
@@ -196,9 +217,13 @@ def _encodable_column(column: pd.Series) -> pd.Series:
                 f"column {column.name!r} holds {infinite.size} infinite values ({describe_rows(column.index[infinite])}): "
                 "empty these cells, or drop the rows or the column."
             )
-        size = float(np.nanmax(np.abs(values), initial=0.0))
-        # A unit matters to no model here; squares that overflow do.
-        return pd.Series(values / size, index=column.index, name=column.name) if size > _SQUARABLE else column
+        if size is not None:
+            return pd.Series(values / size, index=column.index, name=column.name)
+        if np.nanmax(np.abs(values), initial=0.0) > _SQUARABLE:
+            raise InvalidFeaturesError(
+                f"column {column.name!r} holds numbers beyond {_SQUARABLE:.0e} in some rows only: give it another unit."
+            )
+        return column
     if isinstance(column.dtype, pd.CategoricalDtype) and all(isinstance(item, str) for item in column.cat.categories):
         return column
     text = (

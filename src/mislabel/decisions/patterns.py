@@ -22,7 +22,7 @@ from mislabel.decisions.pattern_density import LARGEST, IntArray, Suspects, supp
 from mislabel.decisions.pattern_rules import PLAIN_RULES, RULES, Rule, rules_for, without_float_noise
 from mislabel.spreading import evenly_spread
 
-__all__ = ["RULES", "Pattern", "Rule", "confidence_words", "find_patterns", "pattern_of_rows"]
+__all__ = ["RULES", "Pattern", "Rule", "confidence_words", "find_patterns"]
 
 #: A label belongs to a group around a value when it lies within so many standard deviations of it.
 FIT_Z = 3.0
@@ -436,15 +436,6 @@ def _fitted_otherwise(suspects: Suspects, at: IntArray) -> bool:
 def _shown(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 60 else text[:59] + "…"
-
-
-def pattern_of_rows(patterns: Sequence[Pattern], size: int) -> tuple[list[str], FloatArray]:
-    """For every row the pattern it belongs to (or nothing) and its corrected label (or NaN)."""
-    words, corrected = [""] * size, np.full(size, np.nan)
-    for pattern in patterns:
-        for position, value in zip(pattern.positions, pattern.corrected, strict=True):
-            words[int(position)], corrected[int(position)] = pattern.words, value
-    return words, corrected
 
 
 def confidence_words(p_value: float) -> str:

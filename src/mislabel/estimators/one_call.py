@@ -215,14 +215,16 @@ def _assemble(
     patterns = find_patterns(*seen, name=label, degrees=evidence.degrees)
     where = np.argsort(positions)
     table["suggested_label"] = _tidy(table)
+    digits = _decimals(table["label"].to_numpy(dtype=float))
     for pattern in patterns:
-        table.loc[where[pattern.positions], "suggested_label"] = pattern.corrected
+        # What a rule corrects is exact, but for decimals that no label has.
+        table.loc[where[pattern.positions], "suggested_label"] = np.round(pattern.corrected, digits)
     by_feature = noise_by_feature(frame, used, evidence.z, suspect)
     return Audit(table, positions, frame, label, id, fdr, model, used, left_out, patterns, by_feature)
 
 
 def _tidy(table: pd.DataFrame) -> NDArray[np.float64]:
-    """Suggestions without digits that mean nothing: no more than the labels themselves have, rounded to a hundredth of the
+    """Suggestions without digits that mean nothing: no more than nearly all labels have, rounded to a hundredth of the
     interval's half width or finer.
     """
     suggested = table["suggested_label"].to_numpy(dtype=float).copy()

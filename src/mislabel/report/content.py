@@ -55,7 +55,7 @@ class Source:
     @property
     def read_options(self) -> dict[str, str | None]:
         """What the user said about how to read it, which whoever writes it back must know too."""
-        options = self.table.options if isinstance(self.table, TableFile) else ReadOptions()
+        options = self.table.options if self.table is not None else ReadOptions()
         return {"sheet": options.sheet, "decimal": options.numbers.decimal, "thousands": options.numbers.thousands}
 
     def notation(self, label: str) -> Notation:

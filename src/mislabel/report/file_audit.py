@@ -16,7 +16,7 @@ import pandas as pd
 from mislabel import __version__, kernels
 from mislabel.atomic_files import atomic_folder
 from mislabel.data.corrections import safe_cell, why_not_written
-from mislabel.data.formats.contract import check_id
+from mislabel.data.formats.contract import ReadOptions, check_id
 from mislabel.data.large_tables import LargeTable
 from mislabel.data.molecules import READERS as MOLECULE_READERS
 from mislabel.data.molecules import MoleculeSet, bond_graphs, read_molecules
@@ -96,7 +96,9 @@ def audit_file(
     options.setdefault("missing", "predict")
     columns = {"id": id, "drop": list(drop), "features": features, "label_error": label_error}
     if memory is not None:
-        large = LargeTable(path)
+        if sheet is not None:
+            raise InvalidParameterError("a memory budget goes with Parquet files, which have no sheets.")
+        large = LargeTable(path, ReadOptions(numbers=numbers))
         if client is not None:
             raise InvalidParameterError("a memory budget and dask exclude each other: workers hold their own rows.")
         audit, notes = _audit_large_file(large, label, columns, fdr, kernel, {**options, "memory": memory})

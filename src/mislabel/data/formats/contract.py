@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +16,7 @@ import pandas as pd
 
 from mislabel.data.number_text import NUMERIC_FRACTION, Notation, NumberOptions, is_missing
 from mislabel.errors import DecisionsError, InvalidParameterError, TableFileError, describe_rows
+from mislabel.short_numbers import shortest
 
 #: Columns renamed, or cells unread, of which each is told; of more, their number.
 _MOST_NOTES = 5
@@ -22,6 +26,7 @@ MOST_COLUMNS = 20_000
 TRAIL_COLUMNS = ("mislabel_action", "mislabel_original", "mislabel_note")
 #: Cells that begin so are taken for formulas by spreadsheets.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_SIGNED_NUMBER = re.compile(r"[+-]?[0-9.,]+")
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,31 @@ class Decisions:
         return {decision.position for decision in self.decisions if decision.action == "drop"}
 
 
+def check_trail(source: Path, names: Sequence[str]) -> None:
+    """Refuse a trail where its columns exist already."""
+    taken = [name for name in TRAIL_COLUMNS if name in names]
+    if taken:
+        raise TableFileError(f"{source} has a column {taken[0]!r} already: rename it to add a trail.")
+
+
+def trail_of(decision: Decision, former: str) -> tuple[str, str, str]:
+    """The cells of a trail: what was done, the former label, and the reviewer's note, safe to open in a spreadsheet."""
+    return decision.action, former, str(safe_cell(decision.note))
+
+
+def as_written(value: Any) -> str:
+    """A typed value as text: whole numbers with all their digits, dates without a time where they have none."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float) and math.isfinite(value):
+        return shortest(value)
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time() and value.tzinfo is None:
+        return value.date().isoformat()
+    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
+
+
 class TableWriter(Protocol):
     """Writes a copy of a file with decisions carried out; every cell that was not decided about stays as it was."""
 
@@ -150,9 +180,7 @@ def safe_cell(value: Any) -> Any:
     """Text that a spreadsheet shows instead of computing; numbers, also those in text, stay as they are."""
     if not isinstance(value, str) or not value.startswith(_FORMULA_STARTS):
         return value
-    if value[0] in "+-" and value[1:].replace(".", "", 1).isdecimal():
-        return value
-    return "'" + value
+    return value if _SIGNED_NUMBER.fullmatch(value) else "'" + value
 
 
 def unique_names(header: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -187,14 +215,20 @@ def check_width(path: Path | BinaryIO, columns: int) -> None:
         )
 
 
-def typed_column(cells: Sequence[str], notation: Notation | None) -> tuple[pd.Series, str]:
-    """A column of text as numbers where it has a notation for them, else text with missing values as None; and a note."""
+def typed_column(cells: Sequence[str], notation: Notation | None, dates: bool | None = None) -> tuple[pd.Series, str]:
+    """A column of text as numbers where it has a notation for them, else text with missing values as None; and a note.
+
+    dates : whether text holds times with offsets, where a piece of a column must not decide that by itself.
+    """
     missing = np.fromiter((is_missing(cell) for cell in cells), dtype=bool, count=len(cells))
-    if missing.all():
+    if missing.all() and not dates:
         return pd.Series(np.full(len(cells), np.nan)), ""
     if notation is None:
         kept = [None if gone else cell for gone, cell in zip(missing, cells, strict=True)]
-        return as_dates(pd.Series(kept, dtype=object)), ""
+        column = pd.Series(kept, dtype=object)
+        if dates is None:
+            return as_dates(column), ""
+        return (pd.to_datetime(column, utc=True, format="ISO8601", errors="coerce") if dates else column), ""
     numbers = notation.parse(cells)
     numbers[missing] = np.nan
     return pd.Series(numbers), _unread(cells, np.isnan(numbers) & ~missing, int(np.count_nonzero(~missing)))
@@ -202,12 +236,13 @@ def typed_column(cells: Sequence[str], notation: Notation | None) -> tuple[pd.Se
 
 def _unread(cells: Sequence[Any], unread: np.ndarray, filled: int) -> str:
     where = np.flatnonzero(unread)
-    if not where.size:
-        return ""
-    return (
-        f"{where.size} of {filled} cells are not numbers (the first is {str(cells[where[0]])[:40]!r}, "
-        f"position {where[0]}); read as missing"
-    )
+    return unread_note(where.size, filled, f"{str(cells[where[0]])[:40]!r}, position {where[0]}") if where.size else ""
+
+
+def unread_note(count: int, filled: int, first: str | None = None) -> str:
+    """That some cells of a column of numbers are none."""
+    shown = f" (the first is {first})" if first else ""
+    return f"{count} of {filled} cells are not numbers{shown}; read as missing"
 
 
 def mostly_numbers(values: Sequence[Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,18 +16,20 @@ import pandas as pd
 from mislabel.data.formats.contract import (
     ReadOptions,
     TableFile,
+    as_written,
     check_width,
     fingerprint_of,
     mostly_numbers,
     typed_column,
     unique_names,
+    unread_note,
     why_unreadable,
 )
-from mislabel.data.number_text import Notation, is_missing, notation_of_column, shortest
+from mislabel.data.number_text import NUMERIC_FRACTION, ColumnCells, Notation, NumberOptions, is_missing, notations_of
 from mislabel.errors import MissingDependencyError, TableFileError
 
 _ZEROS = re.compile(r"0{2,}")
-_MOST_ROWS = 1_048_576
+MOST_ROWS = 1_048_576
 _ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
 
 
@@ -50,6 +52,12 @@ def read_workbook(path: Path, options: ReadOptions) -> TableFile:
     """Read the first sheet, or the named one, of an Excel workbook."""
     sheet = read_sheet(path, options.sheet)
     return _table(path, sheet, options)
+
+
+def workbook_columns(path: Path, options: ReadOptions) -> list[str]:
+    """The names of the columns."""
+    sheet = read_sheet(path, options.sheet)
+    return unique_names(_header(sheet, max((len(row) for row in sheet.values), default=0)))[0]
 
 
 def read_other_workbook(path: Path, options: ReadOptions) -> TableFile:
@@ -117,8 +125,8 @@ def _filled_rows(
     shown: dict[tuple[int, int], str] = {}
     width = 0
     for number, row in enumerate(page.iter_rows(), 1):
-        if number > _MOST_ROWS:
-            raise TableFileError(f"{path}: a sheet cannot have more than {_MOST_ROWS:,} rows; this one is damaged.")
+        if number > MOST_ROWS:
+            raise TableFileError(f"{path}: a sheet cannot have more than {MOST_ROWS:,} rows; this one is damaged.")
         if not row:
             continue
         found = tuple(cell.value for cell in row)
@@ -144,26 +152,22 @@ def _table(path: Path, sheet: SheetRows, options: ReadOptions) -> TableFile:
     if not sheet.values:
         raise TableFileError(f"{path}: sheet {sheet.name!r} is empty.")
     width = max(len(row) for row in sheet.values)
-    header, rows = _header(sheet, width), sheet.values[1:]
+    header = _header(sheet, width)
     names, notes = unique_names(header)
     if sheet.others:
         notes.insert(0, f"sheet {sheet.name!r} was read; there are also {', '.join(sheet.others)}.")
-    columns = [[row[k] if k < len(row) else None for row in rows] for k in range(width)]
+    columns = [_column(sheet, k) for k in range(width)]
+    notations, doubts = text_notations(dict(zip(names, columns, strict=True)), options.numbers)
     typed: dict[str, pd.Series] = {}
-    notations: dict[str, Notation] = {}
     for name, column in zip(names, columns, strict=True):
-        typed[name], found, column_notes = _typed(column, options)
-        notes += [f"column {name!r}: {note}" for note in column_notes]
-        if found is not None:
-            notations[name] = found
+        typed[name], note = _typed(column, notations.get(name))
+        notes += [f"column {name!r}: {note}"] if note else []
+    notes += doubts
     place = {name: k for k, name in enumerate(names)}
 
     def written(name: str) -> list[str]:
         k = place[name]
-        return [
-            sheet.shown.get((row + 1, k)) or ("" if value is None else _as_written(value))
-            for row, value in enumerate(columns[k])
-        ]
+        return [sheet.shown.get((row + 1, k)) or as_written(value) for row, value in enumerate(columns[k])]
 
     return TableFile(
         path,
@@ -178,31 +182,54 @@ def _table(path: Path, sheet: SheetRows, options: ReadOptions) -> TableFile:
     )
 
 
-def _as_written(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, float) and np.isfinite(value):
-        return shortest(value)
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
-        return value.date().isoformat()
-    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
+def text_notations(
+    columns: Mapping[str, Sequence[Any]], options: NumberOptions
+) -> tuple[dict[str, Notation], list[str]]:
+    """How columns that hold text write numbers in it, and notes about cells that could be two numbers."""
+    looks = {name: ColumnCells.of(texts_of(values)) for name, values in columns.items() if any(texts_of(values))}
+    found, doubts = notations_of(looks, None, options)
+    return {name: notation for name, notation in found.items() if notation is not None}, doubts
 
 
-def _typed(values: Sequence[Any], options: ReadOptions) -> tuple[pd.Series, Notation | None, list[str]]:
-    """One column as numbers, dates, booleans or text; how its text writes numbers; notes."""
+def texts_of(values: Sequence[Any]) -> list[str]:
+    """The cells that were entered as text; empty for all others."""
+    return [value if isinstance(value, str) else "" for value in values]
+
+
+def _typed(values: Sequence[Any], notation: Notation | None) -> tuple[pd.Series, str]:
+    """One column as numbers, dates, booleans or text, and a note."""
     values = [None if isinstance(value, str) and (is_missing(value) or value in _ERRORS) else value for value in values]
     filled = [value for value in values if value is not None]
     if not filled:
-        return pd.Series(np.full(len(values), np.nan)), None, []
+        return pd.Series(np.full(len(values), np.nan)), ""
     if all(isinstance(value, bool) for value in filled):
-        return pd.Series(values, dtype=object if len(filled) < len(values) else bool), None, []
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in filled):
-        return pd.Series([np.nan if value is None else _double(value) for value in values]), None, []
+        return pd.Series(values, dtype=object if len(filled) < len(values) else bool), ""
+    if all(_is_number(value) for value in filled):
+        return pd.Series([np.nan if value is None else _double(value) for value in values]), ""
     if all(isinstance(value, datetime.datetime | datetime.date) for value in filled):
-        return pd.to_datetime(pd.Series(values, dtype=object), errors="coerce"), None, []
-    if any(isinstance(value, str) for value in filled):
-        return _with_text(values, options)
-    return pd.Series([None if value is None else _as_written(value) for value in values], dtype=object), None, []
+        return pd.to_datetime(pd.Series(values, dtype=object), errors="coerce"), ""
+    if notation is not None or mostly_numbers(values):
+        column, note = typed_column(texts_of(values), notation or Notation())
+        direct = [_double(value) if _is_number(value) else np.nan for value in values]
+        column = column.astype(float).where(column.notna(), pd.Series(direct))
+        if column.notna().sum() >= NUMERIC_FRACTION * len(filled):
+            unread = len(filled) - int(column.notna().sum())
+            return column, note or (unread_note(unread, len(filled)) if unread else "")
+    kinds = sorted({_KINDS.get(type(value), "text") for value in filled})
+    note = f"it holds {' and '.join(kinds)}; all were read as text" if len(kinds) > 1 else ""
+    return typed_column([as_written(value) for value in values], None)[0], note
+
+
+#: What values of a workbook are called.
+_KINDS = {
+    bool: "yes or no",
+    int: "numbers",
+    float: "numbers",
+    datetime.datetime: "dates",
+    datetime.date: "dates",
+    datetime.time: "times",
+    datetime.timedelta: "times",
+}
 
 
 def _double(value: float) -> float:
@@ -213,49 +240,42 @@ def _double(value: float) -> float:
     return number if np.isfinite(number) else np.nan
 
 
-def _with_text(values: Sequence[Any], options: ReadOptions) -> tuple[pd.Series, Notation | None, list[str]]:
-    """Text, or numbers of which some were entered as text."""
-    cells = ["" if value is None else _as_written(value) for value in values]
-    texts = [value if isinstance(value, str) else "" for value in values]
-    notation, notes = notation_of_column(texts, options=options.numbers)
-    numbers = Notation() if mostly_numbers(values) else None
-    if notation is None and numbers is None:
-        return typed_column(cells, None)[0], None, []
-    column, note = typed_column(texts, notation or Notation())
-    direct = [_double(value) if _is_number(value) else np.nan for value in values]
-    column = column.where(column.notna(), pd.Series(direct))
-    read = int(column.notna().sum())
-    filled = sum(value is not None for value in values)
-    if read < 0.9 * filled:
-        return typed_column(cells, None)[0], None, []
-    return column, notation, [*notes, *([note] if note else [])]
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
 class SheetLabels:
-    """Where the labels stand: sheet, column and rows (counted from one, that of the header first), the last column in use."""
+    """Where the labels stand: sheet, column and rows (counted from one, that of the header first), the last column in use.
+
+    names : of all columns. values : the labels. notation : how those that are text write numbers, None where none is.
+    """
 
     sheet: str
     column: int
     rows: list[int]
     width: int
+    names: list[str]
     values: list[Any]
+    notation: Notation | None
 
 
-def sheet_labels(path: Path, sheet: str | None, label: str) -> SheetLabels:
+def sheet_labels(path: Path, options: ReadOptions, label: str) -> SheetLabels:
     """The cells of the label, as the reader sees them."""
-    found = read_sheet(path, sheet)
+    found = read_sheet(path, options.sheet)
     width = max(len(row) for row in found.values)
     names, _ = unique_names(_header(found, width))
     at = names.index(label)
-    values = [row[at] if at < len(row) else None for row in found.values[1:]]
-    return SheetLabels(found.name, at + 1, found.numbers, width, values)
+    columns = {name: _column(found, k) for k, name in enumerate(names)}
+    notation = text_notations(columns, options.numbers)[0].get(label)
+    return SheetLabels(found.name, at + 1, found.numbers, width, names, columns[label], notation)
+
+
+def _column(sheet: SheetRows, k: int) -> list[Any]:
+    """One column of a sheet, without its header."""
+    return [row[k] if k < len(row) else None for row in sheet.values[1:]]
 
 
 def _header(sheet: SheetRows, width: int) -> list[str]:
-    named = ["" if value is None else _as_written(value) for value in sheet.values[0]]
+    named = [as_written(value) for value in sheet.values[0]] if sheet.values else []
     return named + [""] * (width - len(named))

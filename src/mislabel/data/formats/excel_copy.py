@@ -12,7 +12,7 @@ import posixpath
 import re
 import zipfile
 import zlib
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -22,10 +22,17 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from mislabel.data.formats.contract import TRAIL_COLUMNS, Decision, Decisions, check_row_count, safe_cell
-from mislabel.data.formats.excel import SheetLabels, read_sheet, sheet_labels
-from mislabel.data.number_text import Notation, notation_of_column, shortest
+from mislabel.data.formats.contract import (
+    TRAIL_COLUMNS,
+    Decisions,
+    as_written,
+    check_row_count,
+    check_trail,
+    trail_of,
+)
+from mislabel.data.formats.excel import MOST_ROWS, SheetLabels, read_sheet, sheet_labels, texts_of
 from mislabel.errors import TableFileError
+from mislabel.short_numbers import shortest
 
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -43,9 +50,16 @@ _RANGED = {
     "table",
     "sortState",
     "sortCondition",
+    "protectedRange",
+    "hyperlink",
 }
+#: Elements that refer to rows in ways that are not followed.
+_TIED_TO_ROWS = {"extLst", "rowBreaks", "scenarios", "customSheetViews", "dataConsolidate", "cellWatches"}
+#: Parts, anywhere in a workbook, that may refer to rows of any sheet.
+_PARTS_TIED_TO_ROWS = ("charts/", "drawings/", "pivot", "externalLinks/", "connections", "queryTables/")
 _RANGES = ("ref", "sqref", "activeCell", "topLeftCell")
-_MOST_ROWS = 1_048_576
+#: Bytes of an unpacked workbook that are copied at most.
+_LARGEST = 2_000_000_000
 #: Kinds of parts that a sheet may refer to without rows mattering.
 _HARMLESS = ("/printerSettings", "/table", "/customProperty", "/hyperlink")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -53,7 +67,9 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 def write_workbook(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
     """Copy a workbook with decisions carried out in one of its sheets."""
-    labels = sheet_labels(source, chosen.options.sheet, chosen.label)
+    labels = sheet_labels(source, chosen.options, chosen.label)
+    if trail:
+        check_trail(source, labels.names)
     check_row_count(source, len(labels.values), chosen)
     try:
         book = _Book(source)
@@ -67,12 +83,12 @@ def write_workbook(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) 
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as copy:
         for info in book.infos:
             copy.writestr(info, changed.get(info.filename, book.read(info.filename)), compress_type=info.compress_type)
-    _check_copy(source, written, chosen)
+    _check_copy(source, written, chosen, labels.column - 1)
     out.write(written.getvalue())
 
 
-def _check_copy(source: Path, written: io.BytesIO, chosen: Decisions) -> None:
-    """Nothing is written that does not read back as it was meant."""
+def _check_copy(source: Path, written: io.BytesIO, chosen: Decisions, at: int) -> None:
+    """Nothing is written that does not read back as it was meant; ``at`` is the place of the label in a row."""
     old = read_sheet(source, chosen.options.sheet)
     try:
         new = read_sheet(written, chosen.options.sheet)
@@ -82,7 +98,6 @@ def _check_copy(source: Path, written: io.BytesIO, chosen: Decisions) -> None:
     kept = [(k, row) for k, row in enumerate(old.values[1:]) if k not in dropped]
     if len(new.values) != len(kept) + 1:
         raise _unsafe(source)
-    at = sheet_labels(source, chosen.options.sheet, chosen.label).column - 1
     for (position, before), after in zip(kept, new.values[1:], strict=True):
         changes = {at} if position in values else set()
         after += (None,) * (len(before) - len(after))
@@ -105,6 +120,8 @@ class _Book:
         try:
             with zipfile.ZipFile(source) as book:
                 self.infos = book.infolist()
+                if sum(info.file_size for info in self.infos) > _LARGEST:
+                    raise TableFileError(f"{source} unpacks to more than {_LARGEST / 1e9:.0f} GB: it cannot be copied.")
                 self._parts = {info.filename: book.read(info) for info in self.infos}
         except (zipfile.BadZipFile, OSError, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
             raise TableFileError(f"{source} cannot be copied as a workbook: {error}") from None
@@ -189,12 +206,15 @@ class _Element:
 
 @dataclass
 class _Sheet:
-    """Rows with their cells, and the other elements that name ranges of cells."""
+    """Rows with their cells, and the other elements that name ranges of cells.
+
+    tied : what else refers to rows by their number, if anything does.
+    """
 
     rows: list[_Element]
     ranged: list[_Element]
     formulas: int
-    rules_with_references: bool
+    tied: str | None
 
 
 def _tag_end(data: bytes, start: int) -> int:
@@ -217,7 +237,7 @@ def _scan(data: bytes) -> _Sheet:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"UTF-16" in data[:200]:
         raise TableFileError("a part of the workbook is not UTF-8; save it anew with a spreadsheet program.")
     parser = expat.ParserCreate(namespace_separator="}")
-    found = _Sheet([], [], 0, False)
+    found = _Sheet([], [], 0, None)
     open_elements: list[_Element] = []
     rules: list[str] = []
 
@@ -234,6 +254,8 @@ def _scan(data: bytes) -> _Sheet:
             found.formulas += 1
         elif name in _RANGED:
             found.ranged.append(element)
+        elif name in _TIED_TO_ROWS or (name != "f" and any(range in attributes for range in _RANGES)):
+            found.tied = name
         open_elements.append(element)
 
     def end(tag: str) -> None:
@@ -247,7 +269,8 @@ def _scan(data: bytes) -> _Sheet:
 
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, text
     parser.Parse(data, True)
-    found.rules_with_references = bool(_REFERENCE.search("".join(rules)))
+    if _REFERENCE.search(" ".join(rules)):
+        found.tied = "rule for formats or entries"
     return found
 
 
@@ -287,7 +310,7 @@ def _changed_parts(
     sheet = _scan(data)
     by_number = _rows_by_number(sheet, source)
     splices = _Splices(data)
-    write = _cell_writer(labels, chosen)
+    write = _cell_writer(labels)
     column = _column_name(labels.column)
     dropped = {labels.rows[position + 1] for position in chosen.dropped}
     shifted = _new_numbers(dropped)
@@ -299,20 +322,22 @@ def _changed_parts(
             raise TableFileError(
                 f"{source}: the label in {column}{labels.rows[position + 1]} is hidden behind merged cells; separate them first."
             )
-        cell = write(value, isinstance(labels.values[position], str))
+        cell = write(value, labels.values[position])
         replaced.add(_set_label(splices, row, column, shifted, cell, source))
     if trail:
         _add_trail(splices, by_number, labels, chosen, shifted)
     changed = {}
     if dropped:
         _refuse_references(book, parts, sheet, source)
+        _refuse_merged(sheet, dropped, source)
         _drop_rows(splices, sheet, dropped, replaced, shifted)
-        _shift_ranges(splices, sheet.ranged, shifted)
+        ends = _new_ends(dropped)
+        _shift_ranges(splices, sheet.ranged, shifted, ends)
         for target, kind in parts.relations.items():
             if kind.endswith("/table"):
                 part = book.read(target)
                 table = _Splices(part)
-                _shift_ranges(table, _scan(part).ranged, shifted)
+                _shift_ranges(table, _scan(part).ranged, shifted, ends)
                 changed[target] = table.done()
     changed[parts.sheet] = splices.done()
     if sheet.formulas or any(_scan(book.read(name)).formulas for name in parts.sheets if name != parts.sheet):
@@ -335,6 +360,16 @@ def _rows_by_number(sheet: _Sheet, source: Path) -> dict[int, _Element]:
     return dict(zip(numbers, sheet.rows, strict=True))
 
 
+def _refuse_merged(sheet: _Sheet, dropped: set[int], source: Path) -> None:
+    """Complain about rows that cannot be dropped since they are merged with others."""
+    for element in sheet.ranged:
+        numbers = [int(row) for _, row in _REFERENCE.findall(element.attributes.get("ref", ""))]
+        if element.name == "mergeCell" and any(min(numbers) <= row <= max(numbers) for row in dropped):
+            raise TableFileError(
+                f"{source}: a row to drop is part of merged cells ({element.attributes['ref']}); separate them first."
+            )
+
+
 def _hidden_rows(sheet: _Sheet, column: int) -> set[int]:
     """Rows in which a column is covered by merged cells that begin elsewhere."""
     hidden: set[int] = set()
@@ -345,18 +380,18 @@ def _hidden_rows(sheet: _Sheet, column: int) -> set[int]:
         (left, top), (right, bottom) = ((_column_number(name.replace("$", "")), int(row)) for name, row in ends)
         if left <= column <= right:
             first = top + 1 if left == column else top
-            hidden.update(range(first, min(bottom, _MOST_ROWS) + 1))
+            hidden.update(range(first, min(bottom, MOST_ROWS) + 1))
     return hidden
 
 
-def _cell_writer(labels: SheetLabels, chosen: Decisions) -> Callable[[float, bool], tuple[str, str]]:
+def _cell_writer(labels: SheetLabels) -> Callable[[float, Any], tuple[str, str]]:
     """From a new label to the type and content of its cell: a number, or text in the column's own notation."""
-    texts = [value for value in labels.values if isinstance(value, str)]
-    notation, _ = notation_of_column(texts, options=chosen.options.numbers)
-    notation = (notation or Notation()).of_column(texts)
+    texts = texts_of(labels.values)
+    notation = labels.notation.of_column(texts) if labels.notation is not None else None
 
-    def write(value: float, was_text: bool) -> tuple[str, str]:
-        if was_text:
+    def write(value: float, former: Any) -> tuple[str, str]:
+        # A mark for no value was text too, but what replaces it is a number.
+        if notation is not None and isinstance(former, str) and notation.plain(former):
             return ' t="inlineStr"', f"<is><t>{_xml(notation.write(value))}</t></is>"
         return "", f"<v>{shortest(value)}</v>"
 
@@ -419,12 +454,7 @@ def _add_trail(
     add(labels.rows[0], TRAIL_COLUMNS)
     for position, decision in chosen.by_position.items():
         if decision.action != "drop":
-            add(labels.rows[position + 1], _trail_texts(decision, labels.values[position]))
-
-
-def _trail_texts(decision: Decision, original: Any) -> tuple[str, ...]:
-    former = "" if original is None else original if isinstance(original, str) else shortest(original)
-    return decision.action, former, str(safe_cell(decision.note))
+            add(labels.rows[position + 1], trail_of(decision, as_written(labels.values[position])))
 
 
 def _xml(text: str) -> str:
@@ -434,13 +464,18 @@ def _xml(text: str) -> str:
 def _refuse_references(book: _Book, parts: _Parts, sheet: _Sheet, source: Path) -> None:
     """Complain where rows are referred to by their number, in ways that a copy without some of them would break."""
     advice = "Keep these rows and mark them instead, or save the sheet as CSV or without what refers to its rows, and audit that."
-    formulas = sheet.formulas + sum(_scan(book.read(name)).formulas for name in parts.sheets if name != parts.sheet)
+    others = [_scan(book.read(name)) for name in parts.sheets if name != parts.sheet]
+    formulas = sheet.formulas + sum(other.formulas for other in others)
     if formulas:
         raise TableFileError(
             f"{source}: {formulas} cells hold formulas, which would point at other rows after a drop. {advice}"
         )
-    if sheet.rules_with_references:
-        raise TableFileError(f"{source}: rules for formats or entries refer to cells of other rows. {advice}")
+    tied = sheet.tied or next((other.tied for other in others if other.tied and other.tied.startswith("rule")), None)
+    tied = tied or next((name for name in book.namelist() if any(kind in name for kind in _PARTS_TIED_TO_ROWS)), None)
+    if tied is not None:
+        raise TableFileError(
+            f"{source}: the workbook holds something tied to its rows by their number ({tied}). {advice}"
+        )
     tree = ElementTree.fromstring(book.read(parts.workbook))
     named = [element.get("name", "") for element in tree.iter(f"{_MAIN}definedName")]
     if named:
@@ -459,6 +494,12 @@ def _new_numbers(dropped: set[int]) -> Callable[[int], int]:
     return lambda number: number - bisect_left(gone, number)
 
 
+def _new_ends(dropped: set[int]) -> Callable[[int], int]:
+    """Where the last rows of ranges move to; a dropped one to where its predecessor does."""
+    gone = sorted(dropped)
+    return lambda number: max(number - bisect_right(gone, number), 1)
+
+
 def _drop_rows(
     splices: _Splices, sheet: _Sheet, dropped: set[int], replaced: set[int], shifted: Callable[[int], int]
 ) -> None:
@@ -473,11 +514,22 @@ def _drop_rows(
                     splices.attribute(cell, "r", _shift(cell.attributes["r"], shifted))
 
 
-def _shift_ranges(splices: _Splices, ranged: list[_Element], shifted: Callable[[int], int]) -> None:
+def _shift_ranges(
+    splices: _Splices, ranged: list[_Element], shifted: Callable[[int], int], ends: Callable[[int], int]
+) -> None:
     for element in ranged:
         for name in _RANGES:
             if name in element.attributes:
-                splices.attribute(element, name, _shift(element.attributes[name], shifted))
+                splices.attribute(element, name, _shift_range(element.attributes[name], shifted, ends))
+
+
+def _shift_range(text: str, shifted: Callable[[int], int], ends: Callable[[int], int]) -> str:
+    """Ranges, one after the other, of which the first row moves one way and the last the other."""
+    moved = []
+    for one in text.split(" "):
+        first, colon, last = one.partition(":")
+        moved.append(_shift(first, shifted) + colon + (_shift(last, ends) if colon else ""))
+    return " ".join(moved)
 
 
 def _shift(reference: str, shifted: Callable[[int], int]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mislabel.data.number_text import is_missing
 from mislabel.errors import MoleculeFileError
+from mislabel.short_numbers import without_rounding_noise
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDE_TEXT = (b"\xff\xfe", b"\xfe\xff")
@@ -21,8 +22,6 @@ LONGEST_LINE = 10_000_000
 _MOST_BLANKS = 4_000_000
 #: A longer text is no number.
 _LONGEST_NUMBER = 400
-#: Significant digits of corrected values: all of these are sure to survive, further ones are noise of the arithmetic.
-_DIGITS = 15
 #: As written by Mathematica (1.5*^-6, in QM9) and Fortran (1.5D-6, always with a point: 1D66 is a name).
 _FOREIGN_NUMBER = re.compile(rb"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)\*\^|(?:\d+\.\d*|\.\d+)[dD])[+-]?\d+")
 _EXPONENT_MARK = re.compile(rb"\*\^|[eEdD](?=[+-]?\d)")
@@ -113,12 +112,11 @@ def read_value(text: bytes) -> float | str:
 
 
 def write_number(value: float, like: bytes, mark: bytes = b"e") -> bytes:
-    """The shortest text of at most 15 digits for a value, in the notation of the one that it replaces.
+    """The shortest text for a value, without noise of rounding, in the notation of the one that it replaces.
 
     mark : how the file writes powers of ten, if the former number does not show it.
     """
-    rounded = float(f"{value:.{_DIGITS}g}")
-    text = repr(rounded if np.isfinite(rounded) else value).encode()
+    text = repr(without_rounding_noise(float(value))).encode()
     if b"." not in like:
         text = text.removesuffix(b".0")
     if b"e" not in text:

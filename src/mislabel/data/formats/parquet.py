@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal, InvalidOperation
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation, localcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,19 +19,27 @@ from mislabel.data.formats.contract import (
     ReadOptions,
     TableFile,
     as_dates,
+    as_written,
     check_row_count,
+    check_trail,
     check_width,
     fingerprint_of,
     refuse_values,
+    trail_of,
     typed_column,
     unique_names,
     why_unreadable,
 )
-from mislabel.data.number_text import ColumnCells, Notation, is_missing, notation_of_column, shortest
+from mislabel.data.number_text import ColumnCells, Notation, notations_of
 from mislabel.errors import InvalidParameterError, MissingDependencyError, TableFileError
+from mislabel.short_numbers import shortest
 
 #: Rows of a Parquet file in memory at a time.
 ROWS_COPIED = 65_536
+#: Rows at the start of a file that tell whether a column of text holds numbers.
+FIRST_ROWS = 2_000
+#: Digits of the widest decimal type.
+_DECIMAL_DIGITS = 76
 
 
 def open_parquet(path: Path, **options: Any) -> Any:
@@ -39,11 +48,11 @@ def open_parquet(path: Path, **options: Any) -> Any:
         from pyarrow import parquet
     except ImportError:
         raise MissingDependencyError("Parquet needs pyarrow: pip install pyarrow.") from None
-    with in_words(path):
+    with parquet_errors(path):
         return parquet.ParquetFile(path, **options)
 
 
-class in_words:
+class parquet_errors:
     """Whatever goes wrong inside a Parquet file becomes one sentence that names it."""
 
     def __init__(self, path: Path) -> None:
@@ -68,10 +77,16 @@ def stored_columns(file: Any) -> list[str]:
     return [name for name in file.schema_arrow.names if name not in index]
 
 
+def parquet_columns(path: Path, options: ReadOptions) -> list[str]:
+    """The names of the columns."""
+    with open_parquet(path) as file, parquet_errors(path):
+        return unique_names(stored_columns(file))[0]
+
+
 def read_parquet_table(path: Path, options: ReadOptions) -> TableFile:
     """Read a whole Parquet file."""
     file = open_parquet(path)
-    with file, in_words(path):
+    with file, parquet_errors(path):
         stored = stored_columns(file)
         check_width(path, len(stored))
         table = file.read(columns=list(dict.fromkeys(stored)))
@@ -84,14 +99,17 @@ def read_parquet_table(path: Path, options: ReadOptions) -> TableFile:
         )
     arrays = dict(zip(names, (table.column(name) for name in stored), strict=True))
     frame: dict[str, pd.Series] = {}
-    notations: dict[str, Notation] = {}
-    with in_words(path):
+    found, doubts = notations_of(
+        {name: look for name, look in zip(names, text_looks(path), strict=True) if look is not None},
+        None,
+        options.numbers,
+    )
+    with parquet_errors(path):
         for name, array in arrays.items():
-            reader = ColumnReader.of(array, options)
-            frame[name], note = reader.read(array)
-            notes += [f"column {name!r}: {text}" for text in [*reader.notes, note] if text]
-            if reader.notation is not None:
-                notations[name] = reader.notation
+            frame[name], note = ColumnReader(array.type, found.get(name)).read(array)
+            notes += [f"column {name!r}: {note}"] if note else []
+        notes += doubts
+        notations = {name: notation for name, notation in found.items() if notation is not None}
     return TableFile(
         path,
         "parquet",
@@ -123,45 +141,54 @@ def written_cells(array: Any) -> list[str]:
     """Every value of a column as text: whole numbers with all their digits, text exactly as it is."""
     if is_text(array.type):
         return text_cells(array)
-    return ["" if value is None else _as_written(value) for value in array.to_pylist()]
+    return [as_written(value) for value in array.to_pylist()]
 
 
-def _former(value: Any) -> str | None:
-    return None if value is None else _as_written(value)
+def text_looks(path: Path) -> list[ColumnCells | None]:
+    """What all cells of every column of text say about how it writes numbers; None for columns that are no text.
+
+    Columns that do not begin with numbers are looked at no further.
+    """
+    found: list[ColumnCells | None] = []
+    with open_parquet(path) as file:
+        for name in stored_columns(file):
+            if not is_text(file.schema_arrow.field(name).type):
+                found.append(None)
+                continue
+            look = None
+            with parquet_errors(path):
+                batches = file.iter_batches(ROWS_COPIED, columns=[name], use_threads=False)
+            for batch in pieces(batches, path):
+                with parquet_errors(path):
+                    cells = text_cells(batch.column(0))
+                if look is None and not ColumnCells.of(cells[:FIRST_ROWS]).is_numeric:
+                    look = ColumnCells.of(cells[:FIRST_ROWS])
+                    break
+                # A cell in the last row may tell what "1,234" in the first one means.
+                look = ColumnCells.of(cells) if look is None else look.followed_by(ColumnCells.of(cells))
+            found.append(look or ColumnCells.of([]))
+    return found
 
 
-def _as_written(value: Any) -> str:
-    return shortest(value) if isinstance(value, float) and math.isfinite(value) else str(value)
-
-
+@dataclass(frozen=True)
 class ColumnReader:
     """Turns arrow columns into pandas ones, the same way for every piece of a table.
 
-    notation : how a column of text writes numbers; None where it holds none. notes : about numbers that could be two.
+    notation : how a column of text writes numbers; None where it holds none.
+    dates : whether a column of text holds times with offsets; None where the whole column tells.
     """
 
-    def __init__(self, kind: Any, notation: Notation | None, notes: Sequence[str] = ()) -> None:
-        self._kind, self.notation, self.notes = kind, notation, list(notes)
-
-    @classmethod
-    def of(cls, array: Any, options: ReadOptions | None = None) -> ColumnReader:
-        """By a column, or the beginning of one."""
-        if not is_text(array.type):
-            return cls(array.type, None)
-        return cls.of_text(array.type, ColumnCells.of(text_cells(array)), options)
-
-    @classmethod
-    def of_text(cls, kind: Any, cells: ColumnCells, options: ReadOptions | None = None) -> ColumnReader:
-        """By what all cells of a column of text say."""
-        return cls(kind, *notation_of_column(cells, options=options.numbers if options else None))
+    kind: Any
+    notation: Notation | None = None
+    dates: bool | None = None
 
     def read(self, array: Any) -> tuple[pd.Series, str]:
         """One piece of the column, and a note about cells that could not be read."""
         import pyarrow as pa
 
-        kind = self._kind
+        kind = self.kind
         if is_text(kind):
-            return typed_column(text_cells(array), self.notation)
+            return typed_column(text_cells(array), self.notation, self.dates)
         if pa.types.is_decimal(kind):
             return pd.Series([math.nan if value is None else float(value) for value in array.to_pylist()]), ""
         if pa.types.is_duration(kind):
@@ -195,23 +222,23 @@ def write_parquet_table(source: Path, chosen: Decisions, out: BinaryIO, trail: b
     from pyarrow import parquet
 
     with open_parquet(source) as stored:
-        with in_words(source):
+        with parquet_errors(source):
             names = stored_columns(stored)
             label = names[unique_names(names)[0].index(chosen.label)]
             check_row_count(source, stored.metadata.num_rows, chosen)
             schema = stored.schema_arrow
             at = schema.get_field_index(label)
             convert = _converter(source, stored, label, schema.field(at).type, chosen)
+        if trail:
+            check_trail(source, schema.names)
         for name in TRAIL_COLUMNS if trail else ():
-            if name in schema.names:
-                raise TableFileError(f"{source} has a column {name!r} already: rename it to add a trail.")
             schema = schema.append(pa.field(name, pa.string()))
         decided = chosen.by_position
         with parquet.ParquetWriter(out, schema, compression=_compression(stored)) as writer:
             first = 0
             for batch in pieces(stored.iter_batches(ROWS_COPIED), source):
                 verdicts = [decided.get(first + k) for k in range(batch.num_rows)]
-                with in_words(source):
+                with parquet_errors(source):
                     original = batch.column(at)
                     columns = [*batch.columns]
                     columns[at] = _decided_labels(original, verdicts, convert)
@@ -228,7 +255,7 @@ def write_parquet_table(source: Path, chosen: Decisions, out: BinaryIO, trail: b
 def pieces(batches: Iterator[Any], source: Path) -> Iterator[Any]:
     """Batches of a file as they are read; what goes wrong in reading is told in words, what goes wrong elsewhere is not."""
     while True:
-        with in_words(source):
+        with parquet_errors(source):
             batch = next(batches, None)
         if batch is None:
             return
@@ -249,10 +276,7 @@ def _converter(source: Path, stored: Any, label: str, kind: Any, chosen: Decisio
     import pyarrow as pa
 
     if is_text(kind):
-        cells = text_cells(stored.read(columns=[label]).column(label))
-        notation, _ = notation_of_column(cells, options=chosen.options.numbers)
-        notation = (notation or Notation()).of_column([cell for cell in cells if not is_missing(cell)])
-        convert: Callable[[float], Any] = notation.write
+        convert: Callable[[float], Any] = _text_notation(source, stored, label, chosen).write
     elif pa.types.is_integer(kind):
         convert = _whole
     elif pa.types.is_decimal(kind):
@@ -273,6 +297,13 @@ def _converter(source: Path, stored: Any, label: str, kind: Any, chosen: Decisio
     return convert
 
 
+def _text_notation(source: Path, stored: Any, label: str, chosen: Decisions) -> Notation:
+    names = stored_columns(stored)
+    looks = {name: look for name, look in zip(names, text_looks(source), strict=True) if look is not None}
+    found = notations_of(looks, None, chosen.options.numbers)[0][label] or Notation()
+    return found.of_column(text_cells(stored.read(columns=[label]).column(label)))
+
+
 def _whole(value: float) -> int:
     if value != int(value):
         raise ValueError
@@ -281,7 +312,8 @@ def _whole(value: float) -> int:
 
 def _decimal(value: float, scale: int) -> Decimal:
     exact = Decimal(shortest(value))
-    rounded = exact.quantize(Decimal(1).scaleb(-scale)) if scale >= 0 else exact
+    with localcontext(prec=_DECIMAL_DIGITS):
+        rounded = exact.quantize(Decimal(1).scaleb(-scale)) if scale >= 0 else exact
     if rounded != exact:
         raise ValueError
     return rounded
@@ -316,8 +348,8 @@ def _decided_labels(original: Any, verdicts: Sequence[Decision | None], convert:
 
 def _trail_cells(original: Any, verdicts: Sequence[Decision | None]) -> list[list[str | None]]:
     """Action, former label and note of every row; nothing for rows that were not decided about."""
-    rows = [
-        (None, None, None) if verdict is None else (verdict.action, _former(original[k].as_py()), verdict.note)
+    rows: list[tuple[str | None, ...]] = [
+        (None,) * len(TRAIL_COLUMNS) if verdict is None else trail_of(verdict, as_written(original[k].as_py()))
         for k, verdict in enumerate(verdicts)
     ]
-    return [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in TRAIL_COLUMNS]

@@ -25,8 +25,9 @@ from mislabel.data.formats.contract import (
     ReadOptions,
     TableFile,
     check_row_count,
+    check_trail,
     check_width,
-    safe_cell,
+    trail_of,
     typed_column,
     unique_names,
 )
@@ -51,13 +52,14 @@ _BYTE_ORDER_MARKS = {
 class _Record:
     """One row of a text table: its cells, and its characters from the first line to the last, line end included.
 
-    surplus : empty cells beyond those of the header.
+    surplus : empty cells beyond those of the header. gap : blank lines before it.
     """
 
     cells: list[str]
     raw: str
     line: int
     surplus: int = 0
+    gap: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -72,8 +74,7 @@ class _Record:
 class _Text:
     """A text table, cut into records.
 
-    before : what stands before the header. header, rows : records; after : what stands after the last row. Blank lines
-        between rows belong to the row before them.
+    before : what stands before the header. header, rows : records; after : what stands after the last row.
     """
 
     dialect: Dialect
@@ -118,6 +119,11 @@ def read_text_table(path: Path, options: ReadOptions) -> TableFile:
     )
 
 
+def text_columns(path: Path, options: ReadOptions) -> list[str]:
+    """The names of the columns."""
+    return unique_names(_cut(_unpacked(path.read_bytes(), path), path).header.cells)[0]
+
+
 def _columns(rows: Sequence[_Record], width: int) -> list[list[str]]:
     whole = [record.cells + [""] * (width - len(record.cells)) for record in rows]
     return [[cells[k] for cells in whole] for k in range(width)]
@@ -141,7 +147,7 @@ def _unpacked(raw: bytes, path: Path) -> bytes:
             found = _all_of(packed)  # type: ignore[arg-type]
     except (OSError, EOFError, zlib.error) as error:
         raise TableFileError(f"{path}: not a complete gzip file ({error}).") from None
-    if len(found) > _LARGEST:
+    if found is None:
         raise TableFileError(
             f"{path} unpacks to more than {_LARGEST / 1e9:.0f} GB of text: convert it to Parquet first."
         )
@@ -186,7 +192,7 @@ def _cut(raw: bytes, path: Path) -> _Text:
                 f"{record.line}, saw {len(record.cells)}. Every line needs as many cells as the header."
             )
         surplus = max(len(record.cells) - width, 0)
-        rows.append(_Record(record.cells[:width], gap + record.raw, record.line, surplus) if gap or surplus else record)
+        rows.append(_Record(record.cells[:width], record.raw, record.line, surplus, gap) if gap or surplus else record)
         gap = ""
     line_end = "\r\n" if header.raw.endswith("\r\n") else "\n"
     before = "".join(record.raw for record in records[:first])
@@ -290,12 +296,15 @@ def write_text_table(source: Path, chosen: Decisions, out: BinaryIO, trail: bool
     check_row_count(source, len(table), chosen)
     text = _cut(_unpacked(raw, source), source)
     at = list(table.frame.columns).index(chosen.label)
+    if trail:
+        check_trail(source, list(table.frame.columns))
     editor = _Editor(text.dialect, len(text.header.cells), at, source)
     notation = table.notation(chosen.label)
     decided = chosen.by_position
     parts = [text.mark, text.before, editor.extended(text.header, TRAIL_COLUMNS if trail else ())]
     for position, record in enumerate(text.rows):
         decision = decided.get(position)
+        parts.append(record.gap)
         if decision is not None and decision.action == "drop":
             continue
         trailing = _trail_cells(decision, record, at, text.dialect.encoding) if trail else ()
@@ -310,9 +319,9 @@ def write_text_table(source: Path, chosen: Decisions, out: BinaryIO, trail: bool
 def _trail_cells(decision: Decision | None, record: _Record, at: int, encoding: str) -> tuple[str, ...]:
     if decision is None:
         return ("", "", "")
-    original = record.cells[at] if at < len(record.cells) else ""
-    note = str(safe_cell(decision.note)).encode(encoding.removesuffix("-sig"), errors="backslashreplace")
-    return decision.action, original, note.decode(encoding.removesuffix("-sig"))
+    action, former, note = trail_of(decision, record.cells[at] if at < len(record.cells) else "")
+    plain = encoding.removesuffix("-sig")
+    return action, former, note.encode(plain, errors="backslashreplace").decode(plain)
 
 
 @dataclass(frozen=True)
@@ -327,14 +336,14 @@ class _Editor:
     def replaced(self, record: _Record, cell: str, number: Any) -> _Record:
         """The record with another label."""
         raw, end = _split_end(record.raw)
-        missing = self.at + 1 - len(record.cells)
+        missing = self.at + 1 - max(len(record.cells), 1)
         if missing > 0:
             raw += self.dialect.delimiter * missing
         start, stop = self._span(raw)
         old = raw[start:stop]
         quoted = old.startswith('"') or self.dialect.delimiter in cell
         changed = raw[:start] + (f'"{cell}"' if quoted else cell) + raw[stop:] + end
-        cells = [*record.cells, *[""] * missing]
+        cells = [*(record.cells or [""]), *[""] * missing]
         cells[self.at] = cell
         # Nothing is written that does not read back as it was meant.
         found = next(reversed(_records(changed, self.dialect.delimiter, self.source))).cells[: self.width]
@@ -342,14 +351,14 @@ class _Editor:
             raise TableFileError(
                 f"{self.source}, line {record.line}: the label cannot be replaced without changing other cells of the row."
             )
-        return _Record(cells, changed, record.line, record.surplus)
+        return _Record(cells, changed, record.line, record.surplus, record.gap)
 
     def extended(self, record: _Record, cells: Sequence[str]) -> str:
         """The characters of the record, with further cells at its end."""
         if not cells:
             return record.raw
         raw, end = _split_end(record.raw)
-        missing = self.width - len(record.cells)
+        missing = self.width - max(len(record.cells), 1)
         if record.surplus:
             if not raw.endswith(self.dialect.delimiter * record.surplus):
                 raise TableFileError(
@@ -361,8 +370,8 @@ class _Editor:
         return raw + self.dialect.delimiter * (missing + 1) + added.getvalue() + end
 
     def _span(self, raw: str) -> tuple[int, int]:
-        """Where the label stands in a record; blank lines before it are part of the record."""
-        start = len(raw) - len(raw.lstrip("\r\n")) if raw[:1] in "\r\n" else 0
+        """Where the label stands in a record."""
+        start = 0
         for _ in range(self.at):
             start = self._end_of_cell(raw, start) + 1
         return start, self._end_of_cell(raw, start)

@@ -491,7 +491,6 @@
       make("span", {},
         make("button", { type: "button", onclick: () => { $("view").value = `pattern${k}`; pageNumber = 0; draw(); $("review").scrollIntoView(); } }, "Show"), " ",
         make("button", { type: "button", class: "primary", onclick: () => confirmPattern(pattern) }, `Accept all ${pattern.ranks.length}`)))));
-    const list = make("dl", {});
     const used = make("p", { dir: "auto" }, `Used as features: ${content.used.slice(0, 60).join(", ")}${content.used.length > 60 ? ", …" : ""}.`);
     $("columns").replaceChildren(used);
     for (const item of content.leftOut) $("columns").append(make("p", { dir: "auto" }, `Left out: ${item.column} (${item.reason}).`));
