@@ -176,7 +176,7 @@ def test_features_drop_and_label_errors(table, tmp_path, capsys):
     frame.to_csv(table, index=False)
     assert audit(table, tmp_path / "out", "--drop", "kind", "site", "--label-error", "err", "--json") == 0
     assert json.loads(capsys.readouterr().out)["columns"]["used"] == ["x"]
-    assert audit(table, tmp_path / "out", "--features", "x", "err", "--json") == 0
+    assert audit(table, tmp_path / "out", "--features", "x", "err", "x", "--json") == 0
     # A constant stays out even where it was asked for.
     assert json.loads(capsys.readouterr().out)["columns"]["used"] == ["x"]
 
@@ -284,6 +284,15 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
             "the label error column 'kind' holds 80 values",
         ),
         (["audit", "table.csv", "--label", "y", "--id", "y"], "cannot be the label and the id"),
+        (["audit", "table.csv", "--label", "y", "--label-error", "y"], "cannot be the label and its own error"),
+        (
+            ["audit", "table.parquet", "--label", "y", "--memory", "4GB", "--features", "y"],
+            "no feature columns are left",
+        ),
+        (
+            ["audit", "m.xyz", "--label", "energy", "--id", "x", "--mean", "trees"],
+            "--id, --mean: m.xyz holds molecules",
+        ),
         (["audit", "table.csv", "--label", "y", "--decimal", "x"], "the decimal mark must be '.' or ','"),
         (["audit", "table.csv", "--label", "y", "--decimal", ",", "--thousands", ","], "not the decimal mark"),
         (["demo", "--fdr", "7"], "fdr must lie between 0 and 1"),
@@ -292,6 +301,7 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
 def test_wrong_usage_exits_with_two_and_one_message(table, tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     pd.read_csv(table).to_parquet("table.parquet", index=False)
+    (tmp_path / "m.xyz").write_text("1\nenergy=1\nHe 0 0 0\n")
     assert main(arguments) == 2
     printed = capsys.readouterr().err.splitlines()
     complaint = [line for line in printed if line.startswith("mislabel: ")]

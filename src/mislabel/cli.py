@@ -123,7 +123,10 @@ def _seed(text: str) -> int:
 def _rank(text: str) -> int | str | None:
     if text in ("auto", "exact"):
         return text if text == "auto" else None
-    return int(text)
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number, auto or exact, got {text!r}") from None
 
 
 def _add_apply(commands: Any) -> None:

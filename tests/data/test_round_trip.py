@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mislabel.data import corrections
 from mislabel.data.corrections import FORMAT, apply_decisions
 from mislabel.data.table_files import fingerprint_of, read_table
-from mislabel.errors import TableFileError
+from mislabel.errors import DecisionsError, TableFileError
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -291,7 +292,7 @@ def test_a_label_behind_merged_cells_is_not_written(tmp_path):
     source = tmp_path / "t.xlsx"
     apply_decisions(source, decide(source, "y", {1: 3.5}, [], 8), tmp_path / "clean.xlsx")
     assert read_table(tmp_path / "clean.xlsx").frame["y"].iloc[1] == 3.5
-    with pytest.raises(TableFileError, match="the label in B5 is hidden behind merged cells"):
+    with pytest.raises(TableFileError, match="the label in B5 is covered by merged cells"):
         apply_decisions(source, decide(source, "y", {2: 3.5}, [], 8), tmp_path / "other.xlsx")
 
 
@@ -309,3 +310,127 @@ def test_a_link_at_a_guessable_name_is_not_written_through(tmp_path):
     apply_decisions(source, decide(source, "y", {0: 9}, [], 2), tmp_path / "clean.csv")
     assert source.read_text() == "x,y\n1,2.5\n2,3.5\n"
     assert io.StringIO((tmp_path / "clean.csv").read_text()).read() == "x,y\n1,9.0\n2,3.5\n"
+
+
+def reworked(path, change):
+    """The workbook with the XML of its first sheet changed."""
+    parts = members(path)
+    parts["xl/worksheets/sheet1.xml"] = change(parts["xl/worksheets/sheet1.xml"])
+    with zipfile.ZipFile(path, "w") as book:
+        for name, data in parts.items():
+            book.writestr(name, data)
+    return path
+
+
+def with_prefix(xml):
+    xml = re.sub(rb"<(/?)(\w)", rb"<\1x:\2", xml)
+    return xml.replace(b"<x:worksheet xmlns=", b"<x:worksheet xmlns:x=")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_prefix,
+        lambda xml: xml.replace(b'r="B4"', b'r="b4"'),
+        lambda xml: xml.replace(b'<row r="5"', b'<row r="4"'),
+        lambda xml: xml.replace(b'<row r="4"', b'<row r="9"').replace(b'<row r="10"', b'<row r="4"'),
+    ],
+    ids=["prefix", "lower case", "twice", "order"],
+)
+def test_sheets_that_cannot_be_changed_safely_are_refused(tmp_path, change):
+    source = reworked(workbook(tmp_path / "t.xlsx"), change)
+    rows = len(read_table(source))
+    with pytest.raises(TableFileError, match="save it anew"):
+        apply_decisions(source, decide(source, "y", {1: 3.25}, [], rows), tmp_path / "clean.xlsx")
+    assert not (tmp_path / "clean.xlsx").exists()
+
+
+def test_hyperlinks_move_with_their_rows(tmp_path):
+    book = openpyxl.load_workbook(workbook(tmp_path / "t.xlsx"))
+    for row in (4, 6):
+        book.worksheets[0].cell(row=row, column=4).hyperlink = f"https://example.org/{row}"
+    book.save(tmp_path / "t.xlsx")
+    source = tmp_path / "t.xlsx"
+    apply_decisions(source, decide(source, "y", {}, [2], 8), tmp_path / "clean.xlsx")
+    cleaned = openpyxl.load_workbook(tmp_path / "clean.xlsx").worksheets[0]
+    assert cleaned["D4"].hyperlink.target.endswith("/4")
+    assert cleaned["D5"].hyperlink.target.endswith("/6")
+
+
+def test_merged_rows_and_charts_anywhere_keep_rows_from_being_dropped(tmp_path):
+    book = openpyxl.load_workbook(workbook(tmp_path / "t.xlsx"))
+    book.worksheets[0].merge_cells("D4:D6")
+    book.save(tmp_path / "t.xlsx")
+    source = tmp_path / "t.xlsx"
+    with pytest.raises(TableFileError, match="a row to drop is part of merged cells"):
+        apply_decisions(source, decide(source, "y", {}, [2], 8), tmp_path / "clean.xlsx")
+    chart = openpyxl.chart.LineChart()
+    chart.add_data(openpyxl.chart.Reference(book.worksheets[0], min_col=2, min_row=2, max_row=10))
+    book.worksheets[1].add_chart(chart, "C3")
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(TableFileError, match="tied to its rows by their number"):
+        apply_decisions(source, decide(source, "y", {}, [7], 8), tmp_path / "clean.xlsx")
+
+
+def test_a_label_of_an_array_formula_is_not_overwritten(tmp_path):
+    book = openpyxl.load_workbook(workbook(tmp_path / "t.xlsx"))
+    formula = openpyxl.worksheet.formula.ArrayFormula("B4:B6", "=A4:A6*2")
+    book.worksheets[0]["B4"] = formula
+    book.save(tmp_path / "t.xlsx")
+    source = tmp_path / "t.xlsx"
+    with pytest.raises(TableFileError, match="B5 is covered by merged cells or by an array formula"):
+        apply_decisions(source, decide(source, "y", {2: 3.5}, [], 8), tmp_path / "clean.xlsx")
+
+
+def test_a_mark_for_no_value_is_replaced_by_a_number(tmp_path):
+    book = openpyxl.load_workbook(workbook(tmp_path / "t.xlsx"))
+    book.worksheets[0]["B4"] = "NA"
+    book.save(tmp_path / "t.xlsx")
+    source = tmp_path / "t.xlsx"
+    apply_decisions(source, decide(source, "y", {1: 3.5}, [], 8), tmp_path / "clean.xlsx")
+    assert openpyxl.load_workbook(tmp_path / "clean.xlsx").worksheets[0]["B4"].value == 3.5
+
+
+def test_categories_keep_their_order(tmp_path):
+    kind = pa.dictionary(pa.int8(), pa.string(), ordered=True)
+    dictionary = pa.array(["30.5", "10.5", "20.5"])
+    labels = pa.DictionaryArray.from_arrays(pa.array([1, 2, 1, None], pa.int8()), dictionary, ordered=True)
+    source = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"y": labels}), source)
+    apply_decisions(source, decide(source, "y", {0: 40.5}, [], 4), tmp_path / "clean.parquet")
+    cleaned = parquet.read_table(tmp_path / "clean.parquet").column("y").chunk(0)
+    assert cleaned.type == kind
+    assert cleaned.to_pylist() == ["40.5", "20.5", "10.5", None]
+    assert cleaned.dictionary.to_pylist() == ["30.5", "10.5", "20.5", "40.5"]
+
+
+def test_timestamps_of_the_outdated_type_are_not_copied_wrongly(tmp_path):
+    source = tmp_path / "t.parquet"
+    times = pa.array([datetime.datetime(9999, 12, 31), datetime.datetime(2024, 1, 1)], pa.timestamp("us"))
+    table = pa.table({"t": times, "y": [1.5, 2.5]})
+    parquet.write_table(table, source, use_deprecated_int96_timestamps=True)
+    assert (
+        "cannot be applied to this file: its timestamps are of the outdated type INT96" in read_table(source).notes[0]
+    )
+    with pytest.raises(TableFileError, match="INT96"):
+        apply_decisions(source, decide(source, "y", {0: 7}, [], 2), tmp_path / "clean.parquet")
+
+
+def test_the_file_may_not_change_while_it_is_copied(tmp_path, monkeypatch):
+    source = tmp_path / "t.csv"
+    source.write_text("x,y\n1,2.5\n2,3.5\n")
+    decisions = decide(source, "y", {0: 9}, [], 2)
+    original = source.read_bytes()
+    found = corrections.fingerprint_of
+    calls = []
+
+    def changing(path):
+        calls.append(path)
+        if len(calls) == 2:
+            source.write_bytes(original + b"3,4.5\n")
+        return found(path)
+
+    monkeypatch.setattr(corrections, "fingerprint_of", changing)
+    with pytest.raises(DecisionsError, match="changed while it was being copied"):
+        apply_decisions(source, decisions, tmp_path / "clean.csv")
+    assert not (tmp_path / "clean.csv").exists()

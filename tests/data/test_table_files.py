@@ -198,6 +198,12 @@ def test_short_rows_are_told_and_long_ones_refused(tmp_path):
         read_table(write(tmp_path, "t.csv", 'a,b\n1,"2\n3,4\n'))
 
 
+def test_stray_quotation_marks_are_told(tmp_path):
+    table = read_table(write(tmp_path, "t.csv", 'a,b\n1,"\n2,x\n3,"\n4,y\n'))
+    assert len(table) == 2
+    assert "1 row holds a quoted cell that spans lines (the first begins in line 2)" in table.notes[0]
+
+
 def test_many_columns_of_one_name(tmp_path):
     names = ",".join(["x"] * 3000 + ["x (2)"])
     table = read_table(write(tmp_path, "t.csv", f"{names}\n{','.join(['1'] * 3001)}\n"))
@@ -297,3 +303,19 @@ def test_a_misspelt_file_gets_advice(tmp_path):
     with pytest.raises(TableFileError, match="is a folder"):
         (tmp_path / "folder.csv").mkdir()
         read_table(tmp_path / "folder.csv")
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["7.76", "4,365", "5.090", "7.270"] * 10, [7.76, np.nan, 5.09, 7.27] * 10),
+        (["17.578"] * 30 + ["13,425"], [17.578] * 30 + [np.nan]),
+        (["999.5", "1,234", "1,500", "850.25"] * 10, [999.5, 1234, 1500, 850.25] * 10),
+        (["999,5", "1.234", "1.500", "850,25"] * 10, [999.5, 1234, 1500, 850.25] * 10),
+        (["0,5", "1.234", "0,75", "2,25"] * 10, [0.5, np.nan, 0.75, 2.25] * 10),
+    ],
+)
+def test_cells_with_the_other_mark_are_thousands_only_where_their_size_says_so(tmp_path, cells, values):
+    table = read_table(write(tmp_path, "t.csv", "x|y\n" + "\n".join(f"{cell}|1" for cell in cells) + "\n"))
+    np.testing.assert_array_equal(table.frame["x"], values)
+    assert any("not numbers" in note for note in table.notes) == bool(np.isnan(values).any())

@@ -204,6 +204,10 @@ def _writer(source: Path, target: Path, chosen: Decisions, trail: bool) -> Table
         wanted = format_of(target).kind
     except TableFileError:
         wanted = None
+    if wanted == "text" and (".tsv" in source.name.lower()) != (".tsv" in target.name.lower()):
+        raise TableFileError(
+            f"{target.name!r}: tabs go with .tsv, other marks do not; give the copy the ending of {source.name!r}."
+        )
     if wanted != format.kind or (source.suffix.lower() == ".gz") != (target.suffix.lower() == ".gz"):
         kind = f"{format.kind} table{' packed as .gz' if source.suffix.lower() == '.gz' else ''}"
         raise TableFileError(f"{source.name} is a {kind}; the cleaned file must be one too, not {target.name!r}.")

@@ -204,6 +204,8 @@ def read_large_table(
     numbers = numeric_label(table[label], rows)
     excluded = {label, *drop, *([id] if id is not None else [])}
     names = [name for name in (features if features is not None else table.columns) if name not in excluded]
+    if not names:
+        raise nothing_left([])
     progress("looking at rows spread over the file", 0.05)
     positions = table.spread_rows(min(SAMPLE_ROWS, max(SAMPLE_CELLS // max(len(names), 1), FIRST_ROWS)))
     sample = table.rows(positions, names)

@@ -35,7 +35,7 @@ _SURE_FRACTION = 0.1
 _VOTING_FRACTION = 0.5
 #: Whole numbers in a column by whose size its doubtful cells are read.
 _LEAST_WHOLE = 5
-_WHOLE_KEPT = 1000
+_SIZES_KEPT = 1000
 _DOUBTFUL_KEPT = 1000
 #: Cells looked at, evenly through a column, before all others.
 _LOOKED_AT = 2000
@@ -183,15 +183,18 @@ class ColumnCells:
 
     rows : cells looked at. filled : those that hold something. readable : how many are numbers with each decimal mark.
     sure : how many are numbers with this mark only. doubtful : cells that are two numbers, by the mark in them.
-    whole : whole numbers without any mark.
+    grouped : those of the sure ones in which the other mark sets thousands apart.
+    sizes : some of the numbers that leave no doubt, whole ones included. whole : how many whole numbers there are.
     """
 
     rows: int
     filled: int
     readable: dict[str, int]
     sure: dict[str, int]
+    grouped: dict[str, int]
     doubtful: dict[str, Doubtful]
-    whole: list[float]
+    sizes: list[float]
+    whole: int
 
     @classmethod
     def of(cls, cells: Sequence[str]) -> ColumnCells:
@@ -204,11 +207,12 @@ class ColumnCells:
                     share = some.sure["."] / max(some.filled, 1)
                     count = len(filled)
                     sure = {".": int(share * count), ",": 0}
-                    return cls(len(cells), count, {".": count, ",": 0}, sure, some.doubtful, [])
-        readable, sure = dict.fromkeys(MARKS, 0), dict.fromkeys(MARKS, 0)
+                    readable, none = {".": count, ",": 0}, dict.fromkeys(MARKS, 0)
+                    return cls(len(cells), count, readable, sure, none, some.doubtful, some.sizes, 0)
+        readable, sure, grouped = (dict.fromkeys(MARKS, 0) for _ in range(3))
         where: dict[str, list[int]] = {mark: [] for mark in MARKS}
-        whole: list[float] = []
-        filled = 0
+        sizes: list[float] = []
+        filled = whole = 0
         for k, cell in enumerate(cells):
             text = cell.strip()
             if text.lower() in MISSING:
@@ -227,10 +231,12 @@ class ColumnCells:
                 readable[mark] += 1
             if len(ways) == 1:
                 sure[ways[0]] += 1
-            elif ways and len(whole) < _WHOLE_KEPT:
-                whole.append(Notation().number(text))
+                grouped[ways[0]] += _OTHER[ways[0]] in text
+            whole += len(ways) == 2
+            if ways and len(sizes) < _SIZES_KEPT:
+                sizes.append(abs(Notation(ways[0]).number(text)))
         doubtful = {mark: Doubtful.at(where[mark], cells) for mark in MARKS}
-        return cls(len(cells), filled, readable, sure, doubtful, whole)
+        return cls(len(cells), filled, readable, sure, grouped, doubtful, sizes, whole)
 
     def followed_by(self, other: ColumnCells) -> ColumnCells:
         """This piece of a column and the next one together."""
@@ -239,8 +245,10 @@ class ColumnCells:
             self.filled + other.filled,
             {mark: self.readable[mark] + other.readable[mark] for mark in MARKS},
             {mark: self.sure[mark] + other.sure[mark] for mark in MARKS},
+            {mark: self.grouped[mark] + other.grouped[mark] for mark in MARKS},
             {mark: self.doubtful[mark].followed_by(other.doubtful[mark], self.rows) for mark in MARKS},
-            (self.whole + other.whole)[:_WHOLE_KEPT],
+            (self.sizes + other.sizes)[:_SIZES_KEPT],
+            self.whole + other.whole,
         )
 
     @property
@@ -262,10 +270,26 @@ class ColumnCells:
                 return mark
         return None
 
-    @property
-    def is_mixed(self) -> bool:
-        """Whether some cells can only be read with one decimal mark and others only with the other."""
-        return min(self.sure.values()) > 0
+    def is_mixed(self, mark: str) -> bool:
+        """Whether the column, read with this decimal mark, holds cells that were written with the other one.
+
+        Some can only be read so; others would be far from the size of the rest if their mark stood for thousands.
+        """
+        other = self.doubtful[_OTHER[mark]]
+        if not self.sure[_OTHER[mark]] and not other.count:
+            return False
+        if self.grouped[mark] and not self.sure[_OTHER[mark]]:
+            return False
+        if self.sure[_OTHER[mark]] or not any(self.sizes):
+            return self.sure[_OTHER[mark]] > 0 or self.doubtful[mark].count > 0
+        return self.nearer_as_decimal(_OTHER[mark])
+
+    def nearer_as_decimal(self, mark: str) -> bool:
+        """Whether doubtful cells with this mark are nearer to the size of the others if it is the decimal mark."""
+        sizes = np.log10([size for size in self.sizes if size and math.isfinite(size)] or [1.0])
+        values = np.log10([abs(Notation(mark).number(text)) for text in self.doubtful[mark].texts])
+        typical = float(np.median(sizes))
+        return bool(np.median(np.abs(values - typical)) <= np.median(np.abs(values + 3.0 - typical)))
 
     @property
     def in_doubt(self) -> bool:
@@ -341,7 +365,7 @@ def notations_of(
             continue
         mark, reason = _mark_of(look, file_mark, delimiter, options)
         groups = options.groups
-        if groups is None and look.is_mixed:
+        if groups is None and look.is_mixed(mark):
             groups = _SPACES  # "1,234" beside "1.5" and "2,5" is nobody's thousands
         found[name] = Notation(mark, groups=groups)
         if not look.reads_as(mark):
@@ -367,19 +391,12 @@ def _mark_of(
         return file_mark, reason
     if len(doubtful) == 1:
         mark = next(iter(doubtful))
-        if len(look.whole) >= _LEAST_WHOLE and any(look.whole):
-            decimal = mark if _nearer_as_decimal(look, mark) else _OTHER[mark]
+        if look.whole >= _LEAST_WHOLE and any(look.sizes):
+            decimal = mark if look.nearer_as_decimal(mark) else _OTHER[mark]
             return decimal, "nearer to the size of the column's whole numbers"
         if mark == "," and delimiter is not None:
             return ("," if delimiter == ";" else "."), f"as files separated by {delimiter!r} usually mean it"
     return ".", "as a decimal point is commoner"
-
-
-def _nearer_as_decimal(look: ColumnCells, mark: str) -> bool:
-    sizes = np.log10([abs(value) for value in look.whole if value])
-    values = np.log10([abs(Notation(mark).number(text)) for text in look.doubtful[mark].texts])
-    typical = float(np.median(sizes))
-    return bool(np.median(np.abs(values - typical)) <= np.median(np.abs(values + 3.0 - typical)))
 
 
 def _called(mark: str) -> str:

@@ -56,7 +56,7 @@ def read_labelled_table(
     """
     for name in [label, *([id] if id is not None else []), *drop, *(features or ())]:
         check_column(frame, name)
-    rows = frame.index.to_numpy() if id is None else frame[id].to_numpy()
+    rows = frame.index.to_numpy() if id is None else ids_of(frame, id)
     excluded = {label, *drop, *([id] if id is not None else [])}
     names = [name for name in (features if features is not None else frame.columns) if name not in excluded]
     numbers = numeric_label(frame[label], rows)
@@ -105,8 +105,14 @@ def with_text_names(
         raise InvalidFeaturesError(f"two columns of the table are called {twice!r}: rename one of them.")
     if names != list(frame.columns):
         frame = frame.set_axis(names, axis=1)
-    asked = None if features is None else [str(name) for name in features]
+    asked = None if features is None else list(dict.fromkeys(str(name) for name in features))
     return frame, str(label), None if id is None else str(id), [str(name) for name in drop], asked
+
+
+def ids_of(frame: pd.DataFrame, id: str) -> NDArray[Any]:
+    """A column of ids, value by value: whole numbers stay so where some are missing."""
+    column = frame[id]
+    return np.asarray(column if isinstance(column.dtype, np.dtype) else column.astype(object))
 
 
 def numeric_label(column: pd.Series, rows: NDArray[Any]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mislabel.data.columns import LeftOut
 from mislabel.data.large_tables import LargeTable, read_large_table
 from mislabel.data.molecules import MoleculeSet
-from mislabel.data.tables import numeric_column, read_labelled_table, with_text_names
+from mislabel.data.tables import ids_of, numeric_column, read_labelled_table, with_text_names
 from mislabel.decisions import FeatureNoise, Pattern, find_patterns, noise_by_feature
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.low_rank_fit import AUTO
@@ -204,7 +204,7 @@ def _assemble(
     decision: dict[str, Any] | None,
 ) -> Audit:
     size = len(frame)
-    rows = model.rows_ if id is None else frame[id].to_numpy()
+    rows = model.rows_ if id is None else ids_of(frame, id)
     table = model.audit(fdr, **(decision or {}), by_position=True)
     positions = table["row"].to_numpy(dtype=np.intp)
     table["row"] = rows[positions]

@@ -22,7 +22,7 @@ from mislabel.data.molecules import READERS as MOLECULE_READERS
 from mislabel.data.molecules import MoleculeSet, bond_graphs, read_molecules
 from mislabel.data.number_text import is_missing
 from mislabel.data.table_files import NumberOptions, TableFile, bare_name, fingerprint_of, read_table, similar_file
-from mislabel.data.tables import HasColumns, check_column
+from mislabel.data.tables import HasColumns, check_column, numeric_column
 from mislabel.errors import InvalidLabelsError, InvalidParameterError, TableFileError, describe_rows, unknown_name
 from mislabel.estimators.one_call import Audit, audit_large_table, audit_molecules, audit_table_of
 from mislabel.estimators.validation import memory_budget
@@ -88,6 +88,9 @@ def audit_file(
     path, out = Path(path), Path(out)
     numbers = NumberOptions(decimal, thousands)
     check_id(label, id)
+    if label_error == label:
+        raise InvalidParameterError(f"column {label!r} cannot be the label and its own error.")
+    features = None if features is None else list(dict.fromkeys(features))
     if kernel not in KERNELS:
         raise unknown_name("kernel", kernel, KERNELS)
     if not 0.0 < fdr < 1.0:
@@ -105,6 +108,8 @@ def audit_file(
         source = Source(path.name, large.fingerprint, large)
     elif path.suffix.lower() in MOLECULE_SUFFIXES:
         _only_tables(client)
+        given = {**columns, "sheet": sheet, "decimal": decimal, "thousands": thousands, "mean": options.get("mean")}
+        _refuse_options(path, given)
         audit, source, notes = _audit_molecule_file(path, label, fdr, kernel, options)
     else:
         table = read_table(path, sheet, numbers=numbers)
@@ -134,6 +139,16 @@ def _file_audited_in(folder: Path) -> str | None:
         return str(found["file"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def _refuse_options(path: Path, given: dict[str, Any]) -> None:
+    """Complain about options that mean nothing for molecules, rather than ignore them."""
+    useless = [name for name, value in given.items() if value not in (None, [], "auto", "none")]
+    if useless:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
+        raise InvalidParameterError(
+            f"{named}: {path.name} holds molecules, for which that cannot be used yet; leave it out."
+        )
 
 
 def _only_tables(client: Any) -> None:
@@ -219,7 +234,8 @@ def _audit_table_file(
     _only_tables(options.pop("client"))
     graphs = bond_graphs(frame[smiles], str(table.path))
     molecules = MoleculeSet(graphs, {label: frame[label].to_numpy(dtype=float)}, source=str(table.path))
-    known = None if errors is None else frame[errors].to_numpy(dtype=float)
+    known = None if errors is None else numeric_column(frame[errors], np.arange(len(frame)), "label error")
+    _refuse_options(table.path, {"mean": options.get("mean")})
     options = {**options, "kernel": kernels.bond_kernel(), "mean": None, "y_err": known}
     audit = audit_molecules(molecules, label, fdr, frame=frame, id=columns["id"], **options)
     return audit, [f"molecules were compared by the SMILES in column {smiles!r}; other columns were not used."]

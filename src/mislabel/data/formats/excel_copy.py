@@ -11,10 +11,8 @@ import io
 import posixpath
 import re
 import zipfile
-import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,35 +29,13 @@ from mislabel.data.formats.contract import (
     trail_of,
 )
 from mislabel.data.formats.excel import MOST_ROWS, SheetLabels, read_sheet, sheet_labels, texts_of
+from mislabel.data.formats.excel_parts import RANGES, REFERENCE, Book, Element, Parts, Sheet, Splices, scan_sheet
 from mislabel.errors import TableFileError
 from mislabel.short_numbers import shortest
 
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
-_REFERENCE = re.compile(r"(\$?[A-Z]{1,3}\$?)([0-9]+)")
-#: Elements of a sheet whose attributes name ranges of cells.
-_RANGED = {
-    "dimension",
-    "autoFilter",
-    "selection",
-    "conditionalFormatting",
-    "dataValidation",
-    "ignoredError",
-    "mergeCell",
-    "pane",
-    "table",
-    "sortState",
-    "sortCondition",
-    "protectedRange",
-    "hyperlink",
-}
-#: Elements that refer to rows in ways that are not followed.
-_TIED_TO_ROWS = {"extLst", "rowBreaks", "scenarios", "customSheetViews", "dataConsolidate", "cellWatches"}
 #: Parts, anywhere in a workbook, that may refer to rows of any sheet.
 _PARTS_TIED_TO_ROWS = ("charts/", "drawings/", "pivot", "externalLinks/", "connections", "queryTables/")
-_RANGES = ("ref", "sqref", "activeCell", "topLeftCell")
-#: Bytes of an unpacked workbook that are copied at most.
-_LARGEST = 2_000_000_000
 #: Kinds of parts that a sheet may refer to without rows mattering.
 _HARMLESS = ("/printerSettings", "/table", "/customProperty", "/hyperlink")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -72,8 +48,8 @@ def write_workbook(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) 
         check_trail(source, labels.names)
     check_row_count(source, len(labels.values), chosen)
     try:
-        book = _Book(source)
-        parts = _Parts.of(book, labels.sheet, source)
+        book = Book(source)
+        parts = Parts.of(book, labels.sheet, source)
         changed = _changed_parts(book, parts, labels, chosen, trail, source)
     except (ElementTree.ParseError, expat.ExpatError, KeyError, ValueError) as error:
         if isinstance(error, TableFileError):
@@ -113,203 +89,13 @@ def _unsafe(source: Path) -> TableFileError:
     )
 
 
-class _Book:
-    """The parts of a workbook with their bytes."""
-
-    def __init__(self, source: Path) -> None:
-        try:
-            with zipfile.ZipFile(source) as book:
-                self.infos = book.infolist()
-                if sum(info.file_size for info in self.infos) > _LARGEST:
-                    raise TableFileError(f"{source} unpacks to more than {_LARGEST / 1e9:.0f} GB: it cannot be copied.")
-                self._parts = {info.filename: book.read(info) for info in self.infos}
-        except (zipfile.BadZipFile, OSError, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
-            raise TableFileError(f"{source} cannot be copied as a workbook: {error}") from None
-        if len(self._parts) < len(self.infos):
-            raise TableFileError(f"{source} cannot be copied as a workbook: it holds two parts of the same name.")
-
-    def read(self, name: str) -> bytes:
-        """The bytes of a part."""
-        return self._parts[name]
-
-    def namelist(self) -> list[str]:
-        """The names of all parts."""
-        return list(self._parts)
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """Names of the parts of a workbook that matter here."""
-
-    workbook: str
-    sheet: str
-    sheets: list[str]
-    relations: dict[str, str]  # target -> kind, of the sheet
-
-    @classmethod
-    def of(cls, book: _Book, title: str, source: Path) -> _Parts:
-        names = set(book.namelist())
-        root = _relations(book, "_rels/.rels", "")
-        workbook = next((target for target, kind, _ in root if kind.endswith("/officeDocument")), "xl/workbook.xml")
-        links = {key: target for target, _, key in _relations(book, _rels_of(workbook), workbook)}
-        tree = ElementTree.fromstring(book.read(workbook))
-        targets = {
-            sheet.get("name"): links.get(sheet.get(_RELATION, ""), "")
-            for sheet in tree.iter()
-            if sheet.tag.endswith("}sheet")
-        }
-        sheet = targets.get(title, "")
-        if sheet not in names:
-            raise TableFileError(f"{source}: the part of sheet {title!r} was not found; save the workbook anew.")
-        relations = {}
-        if _rels_of(sheet) in names:
-            relations = {target: kind for target, kind, _ in _relations(book, _rels_of(sheet), sheet)}
-        return cls(workbook, sheet, [target for target in targets.values() if target in names], relations)
-
-
-def _rels_of(part: str) -> str:
-    folder, name = posixpath.split(part)
-    return posixpath.join(folder, "_rels", f"{name}.rels")
-
-
-def _relations(book: _Book, part: str, base: str) -> list[tuple[str, str, str]]:
-    """Targets, kinds and keys of what a part refers to."""
-    found = []
-    for item in ElementTree.fromstring(book.read(part)):
-        target = item.get("Target", "")
-        if item.get("TargetMode") != "External":
-            target = (
-                target[1:]
-                if target.startswith("/")
-                else posixpath.normpath(posixpath.join(posixpath.dirname(base), target))
-            )
-        found.append((target, item.get("Type", ""), item.get("Id", "")))
-    return found
-
-
-@dataclass
-class _Element:
-    """Where an element stands in the bytes of a part; ``tag_end`` is the end of its opening tag."""
-
-    name: str
-    attributes: dict[str, str]
-    start: int
-    tag_end: int
-    end: int = 0
-    children: list[_Element] = field(default_factory=list)
-    formula: dict[str, str] | None = None
-
-    @property
-    def is_closed_tag(self) -> bool:
-        return self.tag_end == self.end
-
-
-@dataclass
-class _Sheet:
-    """Rows with their cells, and the other elements that name ranges of cells.
-
-    tied : what else refers to rows by their number, if anything does.
-    """
-
-    rows: list[_Element]
-    ranged: list[_Element]
-    formulas: int
-    tied: str | None
-
-
-def _tag_end(data: bytes, start: int) -> int:
-    at, quote = start, b""
-    while True:
-        character = data[at : at + 1]
-        if not character:
-            raise expat.ExpatError("the part ends inside a tag")
-        if quote:
-            quote = b"" if character == quote else quote
-        elif character in (b'"', b"'"):
-            quote = character
-        elif character == b">":
-            return at + 1
-        at += 1
-
-
-def _scan(data: bytes) -> _Sheet:
-    """Find rows, cells and ranges in the XML of a sheet or a table."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"UTF-16" in data[:200]:
-        raise TableFileError("a part of the workbook is not UTF-8; save it anew with a spreadsheet program.")
-    parser = expat.ParserCreate(namespace_separator="}")
-    found = _Sheet([], [], 0, None)
-    open_elements: list[_Element] = []
-    rules: list[str] = []
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        name = tag.rpartition("}")[2]
-        at = parser.CurrentByteIndex
-        element = _Element(name, attributes, at, _tag_end(data, at))
-        if name == "row":
-            found.rows.append(element)
-        elif name == "c" and open_elements and open_elements[-1].name == "row":
-            open_elements[-1].children.append(element)
-        elif name == "f" and open_elements and open_elements[-1].name == "c":
-            open_elements[-1].formula = attributes
-            found.formulas += 1
-        elif name in _RANGED:
-            found.ranged.append(element)
-        elif name in _TIED_TO_ROWS or (name != "f" and any(range in attributes for range in _RANGES)):
-            found.tied = name
-        open_elements.append(element)
-
-    def end(tag: str) -> None:
-        element = open_elements.pop()
-        at = parser.CurrentByteIndex
-        element.end = data.index(b">", at) + 1 if data[at : at + 2] == b"</" else element.tag_end
-
-    def text(content: str) -> None:
-        if open_elements and open_elements[-1].name in ("formula", "formula1", "formula2"):
-            rules.append(content)
-
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, text
-    parser.Parse(data, True)
-    if _REFERENCE.search(" ".join(rules)):
-        found.tied = "rule for formats or entries"
-    return found
-
-
-class _Splices:
-    """Replacements in the bytes of one part, carried out together."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._changes = data, []  # type: bytes, list[tuple[int, int, bytes]]
-
-    def replace(self, start: int, end: int, new: str) -> None:
-        """Put other text in place of some bytes."""
-        self._changes.append((start, end, new.encode()))
-
-    def attribute(self, element: _Element, name: str, new: str) -> None:
-        """Give an attribute of an element another value."""
-        tag = self._data[element.start : element.tag_end]
-        found = re.search(rb"(\s" + name.encode() + rb"\s*=\s*)(\"[^\"]*\"|'[^']*')", tag)
-        if found is None:
-            raise KeyError(name)
-        start = element.start + found.start(2)
-        self.replace(start, element.start + found.end(2), f'"{new}"')
-
-    def done(self) -> bytes:
-        """The bytes with everything replaced."""
-        parts, at = [], 0
-        for start, end, new in sorted(self._changes, key=lambda change: change[:2]):
-            assert start >= at, "two changes of the same bytes"
-            parts += [self._data[at:start], new]
-            at = end
-        return b"".join([*parts, self._data[at:]])
-
-
 def _changed_parts(
-    book: _Book, parts: _Parts, labels: SheetLabels, chosen: Decisions, trail: bool, source: Path
+    book: Book, parts: Parts, labels: SheetLabels, chosen: Decisions, trail: bool, source: Path
 ) -> dict[str, bytes]:
     data = book.read(parts.sheet)
-    sheet = _scan(data)
+    sheet = scan_sheet(data)
     by_number = _rows_by_number(sheet, source)
-    splices = _Splices(data)
+    splices = Splices(data)
     write = _cell_writer(labels)
     column = _column_name(labels.column)
     dropped = {labels.rows[position + 1] for position in chosen.dropped}
@@ -320,7 +106,8 @@ def _changed_parts(
         row = by_number[labels.rows[position + 1]]
         if labels.rows[position + 1] in hidden:
             raise TableFileError(
-                f"{source}: the label in {column}{labels.rows[position + 1]} is hidden behind merged cells; separate them first."
+                f"{source}: the label in {column}{labels.rows[position + 1]} is covered by merged cells or by "
+                "an array formula; separate them first."
             )
         cell = write(value, labels.values[position])
         replaced.add(_set_label(splices, row, column, shifted, cell, source))
@@ -336,17 +123,17 @@ def _changed_parts(
         for target, kind in parts.relations.items():
             if kind.endswith("/table"):
                 part = book.read(target)
-                table = _Splices(part)
-                _shift_ranges(table, _scan(part).ranged, shifted, ends)
+                table = Splices(part)
+                _shift_ranges(table, scan_sheet(part).ranged, shifted, ends)
                 changed[target] = table.done()
     changed[parts.sheet] = splices.done()
-    if sheet.formulas or any(_scan(book.read(name)).formulas for name in parts.sheets if name != parts.sheet):
+    if sheet.formulas or any(scan_sheet(book.read(name)).formulas for name in parts.sheets if name != parts.sheet):
         # What formulas made of the old labels must not be believed by whoever opens the copy.
         changed[parts.workbook] = _computed_anew(book.read(parts.workbook))
     return changed
 
 
-def _rows_by_number(sheet: _Sheet, source: Path) -> dict[int, _Element]:
+def _rows_by_number(sheet: Sheet, source: Path) -> dict[int, Element]:
     if any("r" not in row.attributes or any("r" not in cell.attributes for cell in row.children) for row in sheet.rows):
         raise TableFileError(f"{source}: its rows or cells have no numbers; save it anew with a spreadsheet program.")
     numbers = [int(row.attributes["r"]) for row in sheet.rows]
@@ -360,22 +147,24 @@ def _rows_by_number(sheet: _Sheet, source: Path) -> dict[int, _Element]:
     return dict(zip(numbers, sheet.rows, strict=True))
 
 
-def _refuse_merged(sheet: _Sheet, dropped: set[int], source: Path) -> None:
+def _refuse_merged(sheet: Sheet, dropped: set[int], source: Path) -> None:
     """Complain about rows that cannot be dropped since they are merged with others."""
     for element in sheet.ranged:
-        numbers = [int(row) for _, row in _REFERENCE.findall(element.attributes.get("ref", ""))]
+        numbers = [int(row) for _, row in REFERENCE.findall(element.attributes.get("ref", ""))]
         if element.name == "mergeCell" and any(min(numbers) <= row <= max(numbers) for row in dropped):
             raise TableFileError(
                 f"{source}: a row to drop is part of merged cells ({element.attributes['ref']}); separate them first."
             )
 
 
-def _hidden_rows(sheet: _Sheet, column: int) -> set[int]:
-    """Rows in which a column is covered by merged cells that begin elsewhere."""
+def _hidden_rows(sheet: Sheet, column: int) -> set[int]:
+    """Rows in which a column is covered by merged cells, or an array formula, that begin elsewhere."""
     hidden: set[int] = set()
-    for element in sheet.ranged:
-        ends = _REFERENCE.findall(element.attributes.get("ref", ""))
-        if element.name != "mergeCell" or len(ends) != 2:
+    arrays = [cell for row in sheet.rows for cell in row.children if cell.formula and cell.formula.get("t") == "array"]
+    merged = [element.attributes.get("ref", "") for element in sheet.ranged if element.name == "mergeCell"]
+    for reference in [*merged, *(cell.formula.get("ref", "") for cell in arrays if cell.formula)]:
+        ends = REFERENCE.findall(reference)
+        if len(ends) != 2:
             continue
         (left, top), (right, bottom) = ((_column_number(name.replace("$", "")), int(row)) for name, row in ends)
         if left <= column <= right:
@@ -399,8 +188,8 @@ def _cell_writer(labels: SheetLabels) -> Callable[[float, Any], tuple[str, str]]
 
 
 def _set_label(
-    splices: _Splices,
-    row: _Element,
+    splices: Splices,
+    row: Element,
     column: str,
     shifted: Callable[[int], int],
     cell: tuple[str, str],
@@ -424,7 +213,7 @@ def _set_label(
     return found.start
 
 
-def _insert(splices: _Splices, row: _Element, reference: str, cell: str) -> None:
+def _insert(splices: Splices, row: Element, reference: str, cell: str) -> None:
     """Put a new cell into a row, in the order of columns."""
     after = [child for child in row.children if _column_number(child.attributes["r"]) > _column_number(reference)]
     if after:
@@ -437,8 +226,8 @@ def _insert(splices: _Splices, row: _Element, reference: str, cell: str) -> None
 
 
 def _add_trail(
-    splices: _Splices,
-    by_number: dict[int, _Element],
+    splices: Splices,
+    by_number: dict[int, Element],
     labels: SheetLabels,
     chosen: Decisions,
     shifted: Callable[[int], int],
@@ -461,10 +250,10 @@ def _xml(text: str) -> str:
     return escape(_NOT_XML.sub("\ufffd", text))
 
 
-def _refuse_references(book: _Book, parts: _Parts, sheet: _Sheet, source: Path) -> None:
+def _refuse_references(book: Book, parts: Parts, sheet: Sheet, source: Path) -> None:
     """Complain where rows are referred to by their number, in ways that a copy without some of them would break."""
     advice = "Keep these rows and mark them instead, or save the sheet as CSV or without what refers to its rows, and audit that."
-    others = [_scan(book.read(name)) for name in parts.sheets if name != parts.sheet]
+    others = [scan_sheet(book.read(name)) for name in parts.sheets if name != parts.sheet]
     formulas = sheet.formulas + sum(other.formulas for other in others)
     if formulas:
         raise TableFileError(
@@ -501,7 +290,7 @@ def _new_ends(dropped: set[int]) -> Callable[[int], int]:
 
 
 def _drop_rows(
-    splices: _Splices, sheet: _Sheet, dropped: set[int], replaced: set[int], shifted: Callable[[int], int]
+    splices: Splices, sheet: Sheet, dropped: set[int], replaced: set[int], shifted: Callable[[int], int]
 ) -> None:
     for row in sheet.rows:
         number = int(row.attributes["r"])
@@ -515,10 +304,10 @@ def _drop_rows(
 
 
 def _shift_ranges(
-    splices: _Splices, ranged: list[_Element], shifted: Callable[[int], int], ends: Callable[[int], int]
+    splices: Splices, ranged: list[Element], shifted: Callable[[int], int], ends: Callable[[int], int]
 ) -> None:
     for element in ranged:
-        for name in _RANGES:
+        for name in RANGES:
             if name in element.attributes:
                 splices.attribute(element, name, _shift_range(element.attributes[name], shifted, ends))
 
@@ -533,14 +322,21 @@ def _shift_range(text: str, shifted: Callable[[int], int], ends: Callable[[int],
 
 
 def _shift(reference: str, shifted: Callable[[int], int]) -> str:
-    return _REFERENCE.sub(lambda found: found[1] + str(shifted(int(found[2]))), reference)
+    return REFERENCE.sub(lambda found: found[1] + str(shifted(int(found[2]))), reference)
 
 
 def _computed_anew(workbook: bytes) -> bytes:
     """Let whoever opens the workbook compute its formulas again."""
     found = re.search(rb"<(\w+:)?calcPr\b[^>]*?(/?)>", workbook)
     if found is None:
-        return re.sub(rb"(</(?:\w+:)?sheets>)", rb'\1<calcPr fullCalcOnLoad="1"/>', workbook, count=1)
+        # The schema wants it after these, of which the last that is there counts.
+        before = [
+            re.search(rb"</(\w+:)?" + name + rb">", workbook)
+            for name in (b"definedNames", b"externalReferences", b"sheets")
+        ]
+        place = next(match for match in before if match is not None)
+        prefix = place[1] or b""
+        return workbook[: place.end()] + b"<" + prefix + b'calcPr fullCalcOnLoad="1"/>' + workbook[place.end() :]
     tag = re.sub(rb'\sfullCalcOnLoad="[^"]*"', b"", found[0])
     end = b"/>" if tag.endswith(b"/>") else b">"
     return workbook[: found.start()] + tag[: -len(end)] + b' fullCalcOnLoad="1"' + end + workbook[found.end() :]

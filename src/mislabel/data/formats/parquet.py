@@ -93,6 +93,8 @@ def read_parquet_table(path: Path, options: ReadOptions) -> TableFile:
     names, notes = unique_names(stored)
     if len(set(stored)) < len(stored):
         raise TableFileError(f"{path}: two of its columns have the same name; rename one of them.")
+    if (reason := why_not_copied(file)) is not None:
+        notes.append(f"decisions cannot be applied to this file: {reason}")
     if table.num_rows != file.metadata.num_rows:
         raise TableFileError(
             f"{path} announces {file.metadata.num_rows} rows and holds {table.num_rows}: it is damaged."
@@ -229,6 +231,8 @@ def write_parquet_table(source: Path, chosen: Decisions, out: BinaryIO, trail: b
             schema = stored.schema_arrow
             at = schema.get_field_index(label)
             convert = _converter(source, stored, label, schema.field(at).type, chosen)
+            if (reason := why_not_copied(stored)) is not None:
+                raise TableFileError(f"{source}: {reason}")
         if trail:
             check_trail(source, schema.names)
         for name in TRAIL_COLUMNS if trail else ():
@@ -260,6 +264,18 @@ def pieces(batches: Iterator[Any], source: Path) -> Iterator[Any]:
         if batch is None:
             return
         yield batch
+
+
+def why_not_copied(stored: Any) -> str | None:
+    """The reason why a file cannot be copied value by value; None where it can."""
+    columns = [stored.schema.column(k) for k in range(len(stored.schema))]
+    outdated = [column.name for column in columns if column.physical_type == "INT96"]
+    if not outdated:
+        return None
+    return (
+        f"its timestamps are of the outdated type INT96 (column {outdated[0]!r}), which cannot be copied exactly: write them as "
+        "INT64 first, and audit that file."
+    )
 
 
 def _compression(stored: Any) -> str:
@@ -338,12 +354,25 @@ def _decided_labels(original: Any, verdicts: Sequence[Decision | None], convert:
     if not changed:
         return original
     if pa.types.is_dictionary(original.type):
-        plain = _decided_labels(original.dictionary_decode(), verdicts, convert)
-        return plain.dictionary_encode().cast(original.type)
+        return _decided_categories(original, {k: convert(value) for k, value in changed.items()})
     mask = np.zeros(len(original), dtype=bool)
     mask[list(changed)] = True
     new = pa.array([convert(value) for value in changed.values()], original.type)
     return compute.replace_with_mask(original, pa.array(mask), new)
+
+
+def _decided_categories(original: Any, changed: dict[int, str]) -> Any:
+    """A column of categories with some replaced; categories keep their order, new ones come last."""
+    import pyarrow as pa
+
+    kind, categories = original.type, original.dictionary.to_pylist()
+    categories += [text for text in dict.fromkeys(changed.values()) if text not in categories]
+    place = {text: k for k, text in enumerate(categories)}
+    indices = original.indices.to_pylist()
+    for k, text in changed.items():
+        indices[k] = place[text]
+    dictionary = pa.array(categories, kind.value_type)
+    return pa.DictionaryArray.from_arrays(pa.array(indices, kind.index_type), dictionary, ordered=kind.ordered)
 
 
 def _trail_cells(original: Any, verdicts: Sequence[Decision | None]) -> list[list[str | None]]:

@@ -93,7 +93,7 @@ def read_text_table(path: Path, options: ReadOptions) -> TableFile:
     check_width(path, len(header))
     names, notes = unique_names(header)
     width = len(names)
-    notes += _ragged(text.rows, width)
+    notes += _ragged(text.rows, width) + _spanning(text.rows)
     columns = _columns(text.rows, width)
     found, doubts = recognise_notations(
         dict(zip(names, columns, strict=True)), delimiter=text.dialect.delimiter, options=options.numbers
@@ -136,6 +136,16 @@ def _ragged(rows: Sequence[_Record], width: int) -> list[str]:
     return [
         f"{len(short)} row{'s have' if len(short) > 1 else ' has'} fewer cells than the header (the first is line "
         f"{short[0]}): what is not there was read as missing."
+    ]
+
+
+def _spanning(rows: Sequence[_Record]) -> list[str]:
+    spanning = [record.line for record in rows if any("\n" in cell or "\r" in cell for cell in record.cells)]
+    if not spanning:
+        return []
+    return [
+        f"{len(spanning)} row{'s hold' if len(spanning) > 1 else ' holds'} a quoted cell that spans lines (the first begins in "
+        f"line {spanning[0]}): if that is a stray quotation mark, rows after it were taken for part of the cell."
     ]
 
 
