@@ -35,12 +35,11 @@ def test_half_a_mean_is_taken_where_two_models_err_differently(rng, monkeypatch)
     noise = rng.normal(size=500)
     errors = {"none": 0.5 * rng.normal(size=500), "trees": 0.5 * rng.normal(size=500), "boosting": 5.0 * noise}
 
-    def tried(model, name, points, labels, known_errors, seed):
+    def tried(model, name, points, labels, known_errors, seed, at_least):
         expected, variance = labels + errors[name][: labels.size], np.full(labels.size, errors[name].var())
         return means._Trial(means.calibrate(labels - expected, variance, expected).log_density, expected, variance)
 
     monkeypatch.setattr(means, "_tried", tried)
-    monkeypatch.setattr(means, "_bare_density", lambda *_: np.inf)
     choice = choose_mean(LabelNoiseRegressor(), rng.normal(size=(500, 2)), labels, np.zeros(500), 0, quiet)
     assert choice.name == "half-trees"
     # Independent errors of the same size: half the variance.

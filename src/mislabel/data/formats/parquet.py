@@ -162,7 +162,7 @@ def text_looks(path: Path) -> list[ColumnCells | None]:
                 batches = file.iter_batches(ROWS_COPIED, columns=[name], use_threads=False)
             for batch in pieces(batches, path):
                 with parquet_errors(path):
-                    cells = text_cells(batch.column(0))
+                    cells = text_cells(batch.select([name]).column(0))
                 if look is None and not ColumnCells.of(cells[:FIRST_ROWS]).is_numeric:
                     look = ColumnCells.of(cells[:FIRST_ROWS])
                     break
