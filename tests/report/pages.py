@@ -19,6 +19,10 @@ KINDS = {
 }
 
 
+#: Milliseconds that a browser may take to pass on what a page stored.
+STORED_WITHIN = 500
+
+
 class Page:
     """A page that remembers what must not happen: console messages, errors, requests."""
 
@@ -39,6 +43,9 @@ class Page:
             self.complaints.append(f"request: {request.url}")
 
     def open(self):
+        if self.page.url == self.address:
+            # What a page stores reaches the browser's storage a moment later; a page that replaces it at once may come before.
+            self.page.wait_for_timeout(STORED_WITHIN)
         self.page.goto(self.address)
         self.page.wait_for_selector("html[data-ready]", timeout=30_000)
 
