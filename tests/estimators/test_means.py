@@ -35,7 +35,7 @@ def test_half_a_mean_is_taken_where_two_models_err_differently(rng, monkeypatch)
     noise = rng.normal(size=500)
     errors = {"none": 0.5 * rng.normal(size=500), "trees": 0.5 * rng.normal(size=500), "boosting": 5.0 * noise}
 
-    def tried(model, name, points, labels, known_errors, seed, at_least):
+    def tried(model, name, points, labels, known_errors, seed, at_least, repeats):
         expected, variance = labels + errors[name][: labels.size], np.full(labels.size, errors[name].var())
         return means._Trial(means.calibrate(labels - expected, variance, expected).log_density, expected, variance)
 

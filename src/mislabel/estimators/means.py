@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mislabel.decisions import calibrate
 from mislabel.errors import MislabelWarning, unknown_name
-from mislabel.estimators.cross_fit import cross_fitted_mean
+from mislabel.estimators.cross_fit import REPEATS, cross_fitted_mean
 
 AUTO = "auto"
 NONE = "none"
@@ -57,14 +57,14 @@ MEAN_WORDS = {
 CANDIDATES = (NONE, "boosting", "trees")
 #: Rows on which the candidates are compared: first few, then, where those do not decide, more.
 CHOICE_ROWS = (300, 1000)
+#: A first look at few rows is worth it where there are so many times more.
+WORTH_A_LOOK = 2.0
 #: With fewer different rows there is nothing to choose by.
 LEAST_ROWS = 60
 #: Nats per label by which a candidate must trail on few rows to be given up.
 DECISIVE = 0.3
 #: Nats per label by which a mean function without a Gaussian process must trail one alone not to be tried with one.
 HOPELESS = 0.5
-#: What tells whether a mean function is worth trying with a Gaussian process: a hundred trees gain no more than .03 nats over 25.
-AT_FIRST_SIGHT = {**MEANS, "trees": lambda: _trees(25)}
 #: Nats per label that a mean function must gain over the Gaussian process alone.
 LEAST_ADVANTAGE = 0.01
 
@@ -125,18 +125,19 @@ def choose_mean(model: Any, points: Any, labels: Any, known_errors: Any, seed: i
         return MeanChoice(NONE, {}, 0)
     left = list(CANDIDATES)
     trials: dict[str, _Trial] = {}
-    used, compared = 0, labels
-    for stage, wanted in enumerate(CHOICE_ROWS):
-        rows = np.sort(order[:wanted])
-        if rows.size == used or len(left) == 1:
+    compared = labels
+    stages = _stages(order.size)
+    for stage, size in enumerate(stages):
+        rows = np.sort(order[:size])
+        if len(left) == 1:
             break
-        used, compared = rows.size, labels[rows]
+        compared = labels[rows]
         for step, name in enumerate(left):
             progress(f"comparing models on {rows.size} rows: {name}", 0.02 + 0.1 * stage + 0.1 * step / len(left))
-            some = points[rows], labels[rows]
-            bare = _bare_density(name, *some, seed) if stage == 0 and name != NONE else np.inf
-            hopeless = NONE in trials and bare < trials[NONE].density - HOPELESS
-            trials[name] = _Trial(bare) if hopeless else _tried(model, name, *some, known_errors[rows], seed)
+            at_least = trials[NONE].density - HOPELESS if NONE in trials else -np.inf
+            # One partition into folds tells which candidates are out of the question; the choice needs what a fit will have.
+            repeats = REPEATS if size == stages[-1] else 1
+            trials[name] = _tried(model, name, points[rows], compared, known_errors[rows], seed, at_least, repeats)
         best = max(left, key=lambda name: trials[name].density)
         left = [name for name in left if trials[name].density > trials[best].density - DECISIVE]
     best = max(left, key=lambda name: trials[name].density)
@@ -147,7 +148,7 @@ def choose_mean(model: Any, points: Any, labels: Any, known_errors: Any, seed: i
             best = halfway[0]
     if NONE in left and not trials[best].density > trials[NONE].density + LEAST_ADVANTAGE:
         best = NONE
-    return MeanChoice(best, {name: trial.density for name, trial in trials.items()}, used)
+    return MeanChoice(best, {name: trial.density for name, trial in trials.items()}, compared.size)
 
 
 class _Trial(NamedTuple):
@@ -174,20 +175,28 @@ def _halfway(trials: dict[str, _Trial], left: list[str], labels: Any) -> tuple[s
     return f"half-{best}", _Trial(density if np.isfinite(density) else -np.inf)
 
 
-def _bare_density(name: str, points: Any, labels: Any, seed: int) -> float:
-    """Density of the labels around the cross-fitted mean alone."""
-    out_of_fold, _ = cross_fitted_mean(
-        AT_FIRST_SIGHT[name](), points, labels, np.random.RandomState(seed), None, False, 1
-    )
-    error = labels - out_of_fold
-    density = calibrate(error, np.full(error.size, float(np.median(np.abs(error))) ** 2)).log_density
-    return density if np.isfinite(density) else np.inf
-
-
-def _tried(model: Any, name: str, points: Any, labels: Any, known_errors: Any, seed: int) -> _Trial:
-    trial = clone(model).set_params(mean=mean_named(name), rank=None, verbose=0, missing="raise", random_state=seed)
+def _tried(
+    model: Any, name: str, points: Any, labels: Any, known_errors: Any, seed: int, at_least: float, repeats: int
+) -> _Trial:
+    """A Gaussian process over the cross-fitted mean; the mean alone where that does not promise a density of ``at_least``."""
+    mean = 0.0
+    if name != NONE:
+        mean, _ = cross_fitted_mean(MEANS[name](), points, labels, np.random.RandomState(seed), None, False, repeats)
+        error = labels - mean
+        bare = calibrate(error, np.full(error.size, float(np.median(np.abs(error))) ** 2)).log_density
+        if bare < at_least:
+            return _Trial(bare)
+    trial = clone(model).set_params(mean=None, rank=None, verbose=0, missing="raise", random_state=seed)
     with warnings.catch_warnings():
         # What a candidate has to warn of matters only if it is chosen.
         warnings.simplefilter("ignore", MislabelWarning)
-        density = trial.fit(points, labels, known_errors).calibration_.log_density
-    return _Trial(density if np.isfinite(density) else -np.inf, trial.loo_mean_, trial.loo_variance_)
+        trial.fit(points, labels - mean, known_errors)
+    expected = trial.loo_mean_ + mean
+    density = calibrate(trial.loo_error_, trial.loo_variance_, expected).log_density
+    return _Trial(density if np.isfinite(density) else -np.inf, expected, trial.loo_variance_)
+
+
+def _stages(size: int) -> list[int]:
+    """Numbers of rows on which candidates are compared, of all those there are: few first where that saves much."""
+    stages = [min(rows, size) for rows in CHOICE_ROWS]
+    return [stages[-1]] if stages[-1] < WORTH_A_LOOK * stages[0] else stages
