@@ -174,9 +174,11 @@ def check_applied_table(path: Path) -> None:
         # Without the row that told the encoding or the delimiter the same characters are another table; so are blank lines.
         return
     _require(after.header[:width] == before.header, "the header is not what it was")
-    _require(len(after) == len(kept), "there are more or fewer rows than were kept")
     at = list(before.frame.columns).index(label)
     old, new = _stored_cells(before), _stored_cells(after)
+    while kept and len(kept) > len(after) and before.dialect is not None and not any(old[kept[-1]]):
+        kept.pop()  # empty rows at the end of a text table are no rows
+    _require(len(after) == len(kept), "there are more or fewer rows than were kept")
     for position, row in enumerate(kept):
         for column in range(width):
             if column == at and row in values:

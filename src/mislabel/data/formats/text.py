@@ -219,7 +219,7 @@ def _decode(raw: bytes, path: Path) -> tuple[str, str, str]:
                 return raw[len(mark) :].decode(plain), encoding, mark.decode(plain)
             except UnicodeDecodeError as error:
                 raise TableFileError(f"{path}: begins as {encoding} but is not ({error}).") from None
-    if raw[:4] == b"PAR1" or raw[:2] == b"PK" or b"\x00" * 8 in raw[:4096]:
+    if raw[:4] == b"PAR1" or raw[:2] == b"PK" or b"\x00" * 8 in raw:
         raise TableFileError(f"{path} is not a text table; its name should end in .parquet or .xlsx if it is one.")
     for encoding in ("utf-8", "cp1252", "latin-1"):
         try:
