@@ -334,7 +334,9 @@ def _computed_anew(workbook: bytes) -> bytes:
             re.search(rb"</(\w+:)?" + name + rb">", workbook)
             for name in (b"definedNames", b"externalReferences", b"sheets")
         ]
-        place = next(match for match in before if match is not None)
+        place = next((match for match in before if match is not None), None)
+        if place is None:
+            raise KeyError("no sheets in the workbook's list")
         prefix = place[1] or b""
         return workbook[: place.end()] + b"<" + prefix + b'calcPr fullCalcOnLoad="1"/>' + workbook[place.end() :]
     tag = re.sub(rb'\sfullCalcOnLoad="[^"]*"', b"", found[0])
