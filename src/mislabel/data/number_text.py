@@ -422,8 +422,3 @@ def _few(doubts: list[str]) -> list[str]:
         *doubts[:_MOST_NAMED],
         f"{len(doubts) - _MOST_NAMED} more columns hold numbers that can be read in two ways",
     ]
-
-
-def notation_of_column(cells: Sequence[str], options: NumberOptions | None = None) -> Notation | None:
-    """How one column of text that stands alone writes numbers."""
-    return notations_of({"": ColumnCells.of(cells)}, None, options)[0][""]
