@@ -6,17 +6,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mislabel.lazy_names import lazy_names
+from mislabel._common.lazy_names import lazy_names
+from mislabel._common.version import __version__
 
 if TYPE_CHECKING:
-    from mislabel.estimators import LabelNoiseRegressor, audit
+    from mislabel.auditing.files import audit_file
+    from mislabel.auditing.one_call import audit
+    from mislabel.auditing.result import AuditResult, AuditResults
+    from mislabel.estimators import LabelNoiseRegressor
     from mislabel.noise.single_label import single_label_test
 
-__version__ = "0.1.0"
 
-__all__ = ["LabelNoiseRegressor", "__version__", "audit", "single_label_test"]
+__all__ = [
+    "AuditResult",
+    "AuditResults",
+    "LabelNoiseRegressor",
+    "__version__",
+    "audit",
+    "audit_file",
+    "single_label_test",
+]
 
 # The command line starts without the numerical stack.
 __getattr__, __dir__ = lazy_names(
-    __name__, {"estimators": ["LabelNoiseRegressor", "audit"], "noise.single_label": ["single_label_test"]}
+    __name__,
+    {
+        "estimators": ["LabelNoiseRegressor"],
+        "auditing.files": ["audit_file"],
+        "auditing.one_call": ["audit"],
+        "auditing.result": ["AuditResult", "AuditResults"],
+        "noise.single_label": ["single_label_test"],
+    },
 )

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mislabel.errors import MislabelError
+from mislabel.errors import InvalidParameterError, MislabelError
 
 #: What a wrong usage or an unusable file exits with.
 FAILED = 2
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from mislabel import __version__
+    from mislabel._common.version import __version__
 
     parser = argparse.ArgumentParser(
         prog="mislabel",
@@ -75,12 +75,24 @@ def _add_audit(commands: Any) -> None:
         description=AUDIT_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    audit.add_argument("file", metavar="FILE", help="the table or the molecules")
-    audit.add_argument("--label", required=True, metavar="COL", help="the column (or property) to check")
+    audit.add_argument("file", nargs="?", metavar="FILE", help="the table or the molecules")
+    audit.add_argument(
+        "--label",
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="COL",
+        help="the column (or property) to check; of several, each gets a folder of its own",
+    )
     audit.add_argument("--id", metavar="COL", help="column with names of the rows (default: their position)")
     audit.add_argument("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns not to use")
     audit.add_argument("--features", nargs="+", action="extend", metavar="COL", help="the only columns to use")
     audit.add_argument("--label-error", metavar="COL", help="column with known standard deviations of the labels")
+    audit.add_argument("--predictions", metavar="COL", help="column with out-of-fold predictions of your own model")
+    audit.add_argument("--prediction-std", metavar="COL", help="column with the standard deviations of these")
+    audit.add_argument(
+        "--groups", metavar="COL", help="column whose rows of one value are kept together in cross-fitting"
+    )
     audit.add_argument("--sheet", help="sheet of a workbook (default: the first)")
     audit.add_argument(
         "--decimal", metavar="MARK", help="decimal mark in numbers that stand as text: . or , (default: recognised)"
@@ -97,7 +109,7 @@ def _add_audit(commands: Any) -> None:
         "--mean",
         default="auto",
         metavar="MODEL",
-        help="none, linear, boosting, trees, panel, or auto: what predicts held-out labels best (default)",
+        help="none, linear, boosting, trees, ensemble, or auto: what predicts held-out labels best (default)",
     )
     audit.add_argument(
         "--rank", type=_rank, default="auto", metavar="M", help="rank of a low-rank fit, exact, or auto (default)"
@@ -196,18 +208,22 @@ def run_audit(options: argparse.Namespace) -> int:
     """``mislabel audit``."""
     from pathlib import Path
 
-    from mislabel.report.file_audit import audit_file, default_folder
+    from mislabel.auditing.files import audit_file, default_folder
 
-    out = Path(options.out) if options.out else default_folder(options.file)
+    file, labels = _file_and_labels(options.file, options.label)
+    out = Path(options.out) if options.out else default_folder(file)
     with _warnings_in_words(options.quiet), _client(options.dask) as client:
         found = audit_file(
-            options.file,
-            options.label,
+            file,
+            labels if len(labels) > 1 else labels[0],
             out=out,
             id=options.id,
             drop=options.drop,
             features=options.features,
             label_error=options.label_error,
+            predictions=options.predictions,
+            prediction_std=options.prediction_std,
+            groups=options.groups,
             sheet=options.sheet,
             decimal=options.decimal,
             thousands=options.thousands,
@@ -222,6 +238,15 @@ def run_audit(options: argparse.Namespace) -> int:
         )
     _tell(found, options)
     return 0
+
+
+def _file_and_labels(file: str | None, labels: list[str]) -> tuple[str, list[str]]:
+    """The file and the names of the labels; a file that stands behind the labels was taken for one of them."""
+    if file is None and len(labels) > 1:
+        *labels, file = labels
+    if file is None:
+        raise InvalidParameterError("which file? mislabel audit FILE --label COL.")
+    return file, list(dict.fromkeys(labels))
 
 
 def _client(address: str | None) -> Any:
@@ -256,8 +281,8 @@ def run_demo(options: argparse.Namespace) -> int:
     """``mislabel demo``."""
     from pathlib import Path
 
+    from mislabel.auditing.files import audit_file
     from mislabel.data.examples import write_example
-    from mislabel.report.file_audit import audit_file
 
     folder = Path(options.out)
     example = write_example(options.what, folder)
@@ -271,26 +296,23 @@ def run_demo(options: argparse.Namespace) -> int:
             id=example.id,
             out=folder,
             fdr=options.fdr,
-            mean="auto",
-            rank="auto",
             random_state=options.seed,
             verbose=0 if options.quiet else 1,
         )
     _tell(found, options)
     if spoken:
-        table = found.audit.table
-        suspects = set(found.audit.positions[table["suspect"].to_numpy()].tolist())
+        suspects = {k for k, suspect in enumerate(found.findings.suspect) if suspect}
         hits = len(suspects & example.planted)
         clean = len(suspects) - hits
         print(
             f"Of {len(example.planted)} planted errors {hits} were found and {len(example.planted) - hits} missed; "
             f"{clean} of the suspects {'was' if clean == 1 else 'were'} clean."
         )
-        print(f"Report: {found.report}")
-    if options.open:
+        print(f"Report: {found.report_path}")
+    if options.open and found.report_path is not None:
         import webbrowser
 
-        webbrowser.open(found.report.resolve().as_uri())
+        webbrowser.open(found.report_path.resolve().as_uri())
     return 0
 
 
@@ -317,21 +339,24 @@ def run_reproduce(options: argparse.Namespace) -> int:
 def _run_table1(options: argparse.Namespace, out: Any) -> int:
     from pathlib import Path
 
-    from mislabel.reproduce.noisy_kernel import noisy_kernel_cells, run_noisy_kernel
-    from mislabel.reproduce.table1 import cells_of, check_choices, run_table1
+    from mislabel.reproduce.cells import cells_of, check_choices, noisy_kernel_cells, read_cells
+    from mislabel.reproduce.table1 import run_noisy_kernel, run_table1
     from mislabel.reproduce.table1_report import collect, tally, write_table
 
     chosen = {name: getattr(options, name) for name in ("sets", "rates", "levels", "folds")}
     chosen = {name: values for name, values in chosen.items() if values is not None}
     check_choices(**chosen)
     data = Path(options.data) if options.data else None
+    run: Callable[..., Any]
+    cells: Callable[..., Any]
     run, cells = run_table1, cells_of
     if options.noisy_kernel:
         run, cells = run_noisy_kernel, noisy_kernel_cells
         chosen = {name: values for name, values in chosen.items() if name in ("sets", "folds")}
     run(data, Path(options.work), out, cells(**chosen), options.limit, verbose=0 if options.quiet else 1)
-    rows = collect(out)
-    table = write_table(out, rows)
+    results = read_cells(out)
+    rows = collect(results)
+    table = write_table(out, rows, results)
     if not options.quiet:
         print(", ".join(f"{name}: {count}" for name, count in tally(rows).items()))
         print(f"Written: {table}")
@@ -339,29 +364,37 @@ def _run_table1(options: argparse.Namespace, out: Any) -> int:
 
 
 def _tell(found: Any, options: argparse.Namespace) -> None:
-    """Print what an audit found: three lines of words, or the summary as JSON."""
+    """Print what an audit, or one of several labels, found: three lines of words, or the summary as JSON."""
     import json
 
-    from mislabel.report.file_audit import summary
-    from mislabel.report.words import model_line, set_aside_line, summary_lines
-
-    audit = found.audit
     if options.json:
-        print(json.dumps(summary(audit, found.source, found.notes), ensure_ascii=True, allow_nan=False))
+        print(json.dumps(found.summary, ensure_ascii=True, allow_nan=False))
         return
     if options.quiet:
         return
-    for item in audit.left_out:
-        print(_safe(f"Column {item.column!r} was left out: {item.reason}."), file=sys.stderr)
-    for note in [*found.notes, *found.source.notes]:
+    if "audits" not in found.summary:
+        _tell_one(found, options.command == "audit")
+        return
+    for label, result in found.items():
+        print(_safe(f"Label {label!r}:"))
+        _tell_one(result, True)
+
+
+def _tell_one(found: Any, reviewed: bool) -> None:
+    from mislabel.report.words import set_aside_line
+
+    summary = found.summary
+    for item in summary["columns"]["left_out"]:
+        print(_safe(f"Column {item['column']!r} was left out: {item['reason']}."), file=sys.stderr)
+    for note in summary["notes"]:
         print(_safe(f"Note: {note}"), file=sys.stderr)
-    if audit.model.set_aside_reason_:
-        print(_safe(f"Note: {set_aside_line(audit)}"), file=sys.stderr)
-    print(_safe(model_line(audit)), file=sys.stderr)
-    for line in summary_lines(audit, found.source.decimal(audit.label)):
+    if found.model.set_aside_reason_:
+        print(_safe(f"Note: {set_aside_line(found.findings)}"), file=sys.stderr)
+    print(_safe(summary["model"]["words"]), file=sys.stderr)
+    for line in summary["summary"]:
         print(_safe(line))
-    if options.command == "audit":
-        print(_safe(f"Review it in {found.report}"), file=sys.stderr)
+    if reviewed:
+        print(_safe(f"Review it in {found.report_path}"), file=sys.stderr)
 
 
 def _safe(text: str) -> str:

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from mislabel.errors import InvalidFeaturesError, InvalidParameterError, MemoryBudgetError, MissingDependencyError
 from mislabel.kernels import gram_matrix
+from mislabel.kernels.contract import FactorBuilder, LazyCollection, RemoteRows
+from mislabel.kernels.graphs.gram import laid_out
 from mislabel.kernels.inducing import new_columns
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.row_blocks import FactorRows, LocalRows, RowWork, located, squared_norms
@@ -41,9 +43,9 @@ def distributed_data(X: Any, y: Any, client: Any = None) -> tuple[DistributedPoi
     X may be a dask array or dataframe, whose partitions become the blocks, or anything that is an array already.
     """
     client = _current_client() if client is None else client
-    if hasattr(y, "compute"):
-        y = y.compute()
-    if hasattr(X, "index") and not hasattr(X, "compute") and not hasattr(y, "index"):
+    if isinstance(y, LazyCollection):
+        y = cast("Any", y).compute()
+    if isinstance(X, pd.DataFrame) and not isinstance(y, pd.Series | pd.DataFrame):
         y = pd.Series(np.asarray(y), index=X.index)
     return DistributedPoints.of(X, client), y
 
@@ -111,7 +113,7 @@ def _current_client() -> Any:
         ) from None
 
 
-class DistributedPoints:
+class DistributedPoints(RemoteRows):
     """Rows of features in blocks on workers.
 
     local : the whole array, where it came from this process.
@@ -127,18 +129,13 @@ class DistributedPoints:
     @classmethod
     def of(cls, X: Any, client: Any) -> DistributedPoints:
         """Blocks of a dask collection, or of an array that is cut into some."""
-        if hasattr(X, "to_dask_array"):
-            X = X.to_dask_array(lengths=True)
-        array = None
-        if hasattr(X, "to_delayed"):
-            if X.ndim != 2:
-                raise InvalidFeaturesError(f"X has {X.ndim} dimensions, expected two: rows and features.")
-            whole_rows = X.rechunk({1: -1})
-            raw = [client.compute(part) for part in whole_rows.to_delayed()[:, 0]]
+        rows = _lazy_array(X) if isinstance(X, LazyCollection) else np.asarray(X, dtype=float)
+        if rows.ndim != 2:
+            raise InvalidFeaturesError(f"X has {rows.ndim} dimensions, expected two: rows and features.")
+        array = rows if isinstance(rows, np.ndarray) else None
+        if array is None:
+            raw = [client.compute(part) for part in cast("Any", rows).rechunk({1: -1}).to_delayed()[:, 0]]
         else:
-            array = np.asarray(X, dtype=float)
-            if array.ndim != 2:
-                raise InvalidFeaturesError(f"X has {array.ndim} dimensions, expected two: rows and features.")
             pieces = np.array_split(array, max(1, -(-len(array) // ROWS_PER_BLOCK)))
             raw = [client.submit(_itself, piece, pure=False) for piece in pieces]
         blocks = [
@@ -151,9 +148,6 @@ class DistributedPoints:
             raise InvalidFeaturesError("X has no rows.")
         return cls(client, [block for block, _ in full], [shape[0] for _, shape in full], full[0][1][1], array)
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
     def parts(self, vector: FloatArray) -> list[FloatArray]:
         """A vector of one entry per row, cut like the blocks."""
         return [vector[start:stop] for start, stop in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
@@ -164,7 +158,7 @@ class DistributedPoints:
 
     def take_rows(self, index: IntArray) -> FloatArray:
         """Some rows, brought here."""
-        return _taken(self.client, self.blocks, self.located(index), len(index))
+        return _taken(self.client, self.blocks, self.located(index), (len(index), self.shape[1]))
 
     def each_block(self, work: Callable[[FloatArray], Any]) -> list[Any]:
         """``work`` of every block, in the order of the rows."""
@@ -197,7 +191,7 @@ class DistributedPoints:
             )
 
 
-class DistributedFactor:
+class DistributedFactor(FactorBuilder):
     """The columns of a pivoted Cholesky factor, block by block on the workers."""
 
     def __init__(self, points: DistributedPoints, kernel: Any) -> None:
@@ -218,7 +212,7 @@ class DistributedFactor:
 
     def rows(self, index: IntArray) -> FloatArray:
         """Some rows of the factor, as far as it has grown."""
-        return _taken(self._client, self._pieces, self._all.located(index), len(index), self._rank)
+        return _taken(self._client, self._pieces, self._all.located(index), (len(index), self._rank))
 
     def extend(self, chosen: Any, known: FloatArray, root: FloatArray) -> FloatArray:
         """Add the columns of the pivots ``chosen`` on every worker."""
@@ -267,7 +261,7 @@ class DistributedRows(FactorRows):
 
     def take(self, index: IntArray) -> FloatArray:
         """Some rows, brought here."""
-        return _taken(self._client, self._factor, self._all.located(index), len(index), self.rank)
+        return _taken(self._client, self._factor, self._all.located(index), (len(index), self.rank))
 
 
 def distributed_gram_matrix(
@@ -278,7 +272,8 @@ def distributed_gram_matrix(
     The matrix is written here; with ``path`` it is as resumable as the one of a single machine. Options are those of
     ``gram_matrix``.
     """
-    graphs = client.submit(_itself, (kernel, list(X), None if Y is None else list(Y)), pure=False)
+    # A list: older versions of dask call what comes first in a tuple.
+    graphs = client.submit(_itself, [kernel, list(X), None if Y is None else list(Y)], pure=False)
     prepared = client.submit(_prepared, graphs, pure=False)
 
     def run(pairs: Callable[[int], IntArray], todo: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
@@ -307,18 +302,31 @@ def distributed_gram_matrix(
     return gram_matrix(kernel, X, Y, run=run, **options)
 
 
+def _lazy_array(X: Any) -> Any:
+    """A dask collection as a dask array; what else follows dask's protocol, as an array of this process."""
+    from dask import array
+
+    if isinstance(X, array.Array):
+        return X
+    from dask import dataframe  # needs more packages than arrays do
+
+    frames = (dataframe.DataFrame, dataframe.Series)
+    return X.to_dask_array(lengths=True) if isinstance(X, frames) else np.asarray(X, dtype=float)
+
+
 def _once(client: Any, value: Any) -> Any:
     """A value as a task result, where it is large: it then travels once, and can be had again if a worker dies."""
-    return client.submit(_itself, value, pure=False) if getattr(value, "nbytes", 0) > LARGE else value
+    large = isinstance(value, np.ndarray) and value.nbytes > LARGE
+    return client.submit(_itself, value, pure=False) if large else value
 
 
-def _taken(client: Any, blocks: list[Any], located: Iterable[Any], size: int, width: int | None = None) -> FloatArray:
+def _taken(client: Any, blocks: list[Any], located: Iterable[Any], shape: tuple[int, int]) -> FloatArray:
     places, futures = [], []
     for number, where, local in located:
         places.append(where)
         futures.append(client.submit(_rows_of, blocks[number], local, pure=False))
     parts = client.gather(futures)
-    found = np.empty((size, parts[0].shape[1] if width is None else width))
+    found = np.empty(shape)
     for where, part in zip(places, parts, strict=True):
         found[where] = part
     return found
@@ -368,11 +376,9 @@ def _sum(parts: list[Any]) -> Any:
     return found
 
 
-def _prepared(graphs: tuple[Any, Any, Any]) -> Any:
+def _prepared(graphs: list[Any]) -> Any:
     kernel, left, right = graphs
-    if hasattr(kernel, "graphs_of"):
-        left, right = kernel.graphs_of(left), None if right is None else kernel.graphs_of(right)
-    return kernel.prepared(left, right)
+    return laid_out(kernel, left, right)
 
 
 def _values(prepared: Any, pairs: IntArray) -> FloatArray:

@@ -7,6 +7,7 @@ matching built-in type, so ``except ValueError`` keeps working.
 from __future__ import annotations
 
 import difflib
+import pickle
 from collections.abc import Iterable, Sequence
 
 
@@ -80,6 +81,10 @@ class DiskSpaceError(MislabelError, OSError):
 
 class FileInUseError(MislabelError, OSError):
     """Another process is writing the same file."""
+
+
+class PickleVersionError(MislabelError, pickle.UnpicklingError):
+    """A pickled model was written by another version of mislabel; names both."""
 
 
 class MislabelWarning(UserWarning):

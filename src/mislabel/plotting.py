@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel.decisions import FeatureNoise, coverage, noise_by_feature
-from mislabel.errors import MissingDependencyError
+from mislabel.errors import MissingDependencyError, unknown_name
 
 TRUSTED, SUSPECT, ACCENT = "#7b8ea3", "#b93a0b", "#0b62a8"
+#: What :func:`display_of` can draw.
+KINDS = ("labels", "z", "calibration", "column")
 #: Labels further out than this many times the spread of the bulk are drawn at the edge.
 _REACH = 0.75
 
@@ -162,3 +165,22 @@ class FeatureNoiseDisplay:
         ax.set(xlabel="share of suspects", title=self.entry.column)
         self.ax_ = ax
         return self
+
+
+def display_of(
+    kind: str, model: Any, suspect: BoolArray, by_feature: Sequence[FeatureNoise], column: str | None = None
+) -> Any:
+    """The display of an audit: "labels", "z", "calibration", or "column" for the suspects by the values of ``column``."""
+    evidence = model.calibrated_evidence_
+    if kind == "labels":
+        return LabelsDisplay(evidence.expected, evidence.label, suspect)
+    if kind == "z":
+        return ZDisplay(evidence.z, suspect)
+    if kind == "calibration":
+        return CalibrationDisplay(evidence.z, evidence.degrees)
+    if kind != "column":
+        raise unknown_name("kind of plot", kind, KINDS)
+    found = {entry.column: entry for entry in by_feature}
+    if column not in found:
+        raise unknown_name("column", column, list(found))
+    return FeatureNoiseDisplay(found[column])

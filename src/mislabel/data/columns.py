@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mislabel.data.column_types import plain_column
+
 #: A text column is an id when at least this fraction of its filled cells occur once.
 _UNIQUE_FRACTION = 0.98
 #: Texts with more words than this on average are descriptions, not codes.
@@ -44,9 +46,10 @@ def choose_features(
     kept: list[str] = []
     left_out: list[LeftOut] = []
     for name in names:
-        verdict = _no_information(frame[name])
+        column = plain_column(frame[name])
+        verdict = _no_information(column, frame[name])
         if verdict is None and not asked_for and len(frame) >= _LEAST_ROWS_TO_JUDGE:
-            verdict = _copy_of_label(frame[name], label) or _row_id(frame[name], name)
+            verdict = _copy_of_label(column, label) or _row_id(column, name)
         if verdict is None:
             kept.append(name)
         else:
@@ -54,26 +57,13 @@ def choose_features(
     return kept, left_out
 
 
-def _no_information(column: pd.Series) -> tuple[str, str] | None:
+def _no_information(column: pd.Series, as_given: pd.Series) -> tuple[str, str] | None:
     filled = column.notna()
     if not filled.any():
         return "empty", "it has no values"
-    if filled.all() and column.astype(object).map(_hashable).nunique() == 1:
-        return "constant", f"every row has the value {_short(column.iloc[0])}"
+    if filled.all() and bool((column == column.iloc[0]).all()):
+        return "constant", f"every row has the value {_short(as_given.iloc[0])}"
     return None
-
-
-def encodable_text(value: object) -> str:
-    """A value as text without what encoders and files trip over: NUL, and halves of characters."""
-    return str(value).replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-
-
-def _hashable(value: object) -> object:
-    try:
-        hash(value)
-    except TypeError:
-        return repr(value)
-    return value
 
 
 def _short(value: object) -> str:
@@ -82,11 +72,9 @@ def _short(value: object) -> str:
 
 
 def _copy_of_label(column: pd.Series, label: NDArray[np.float64]) -> tuple[str, str] | None:
-    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+    if column.dtype != np.float64:
         return None
-    if pd.api.types.is_complex_dtype(column):
-        return None
-    values = column.to_numpy(dtype=float, na_value=np.nan)
+    values = column.to_numpy(dtype=float)
     both = np.isfinite(values) & np.isfinite(label)
     if np.count_nonzero(both) < _LEAST_ROWS_TO_JUDGE or np.unique(values[both]).size < _LEAST_VALUES_TO_JUDGE:
         return None
@@ -112,9 +100,7 @@ def _copy_of_label(column: pd.Series, label: NDArray[np.float64]) -> tuple[str, 
 
 def _row_id(column: pd.Series, name: str) -> tuple[str, str] | None:
     filled = column.dropna()
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column) or len(filled) < 2:
-        return None
-    if pd.api.types.is_complex_dtype(column):
+    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_complex_dtype(column) or len(filled) < 2:
         return None
     if pd.api.types.is_numeric_dtype(column):
         values = filled.to_numpy(dtype=float)
@@ -125,11 +111,10 @@ def _row_id(column: pd.Series, name: str) -> tuple[str, str] | None:
         if _ID_NAME.search(name) and np.unique(values).size >= _UNIQUE_FRACTION * len(column):
             return "id", "its name says id and its values differ from row to row"
         return None
-    texts = pd.Series([encodable_text(value) for value in filled])
-    if texts.nunique() < _UNIQUE_FRACTION * len(column):
+    if filled.nunique() < _UNIQUE_FRACTION * len(column):
         return None
-    sample = texts.iloc[:500]
-    if sample.str.split().str.len().mean() > _WORDS_OF_A_CODE:
+    sample = filled.iloc[:500]
+    if np.mean([len(text.split()) for text in sample]) > _WORDS_OF_A_CODE:
         return None
     if pd.to_datetime(sample, errors="coerce", format="mixed", utc=True).notna().mean() > 0.9:
         return None

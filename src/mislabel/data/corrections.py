@@ -7,15 +7,14 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from mislabel.atomic_files import atomic_write
-from mislabel.data.formats.contract import Decision, Decisions, ReadOptions, TableWriter, check_row_count, safe_cell
-from mislabel.data.molecules import WRITERS as MOLECULE_WRITERS
-from mislabel.data.molecules import read_molecules
+from mislabel._common.atomic_files import atomic_write
+from mislabel._common.number_kinds import is_number, is_whole
+from mislabel.data.formats.contract import ReadOptions, fingerprint_of
+from mislabel.data.formats.corrected_copy import Decision, Decisions, safe_cell
+from mislabel.data.formats.registry import FileFormat, format_of, suffix_of
 from mislabel.data.number_text import NumberOptions
-from mislabel.data.table_files import fingerprint_of, format_of
-from mislabel.data.tables import check_column
 from mislabel.errors import DecisionsError, InvalidParameterError, TableFileError
 
 __all__ = [
@@ -82,7 +81,7 @@ def read_decisions(path: str | Path) -> Decisions:
 def _checked(content: dict[str, Any], path: Path) -> Decisions:
     source = content["file"]
     rows = source["rows"]
-    if not _is_whole(rows) or rows < 0:
+    if not is_whole(rows) or rows < 0:
         raise DecisionsError(f"{path} is damaged: the number of rows is {str(rows)[:40]!r}.")
     sheet = source.get("sheet")
     numbers = NumberOptions(source.get("decimal"), source.get("thousands"))
@@ -102,20 +101,16 @@ def _text(value: Any, name: str, path: Path) -> str:
     return value
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _decision(item: dict[str, Any], rows: int, path: Path) -> Decision:
     position, action = item["position"], item["action"]
-    if not _is_whole(position) or not 0 <= position < rows:
+    if not is_whole(position) or not 0 <= position < rows:
         raise DecisionsError(f"{path}: there is no row at position {str(position)[:40]}; the file has {rows} rows.")
     if action not in ACTIONS:
         raise DecisionsError(f"{path}: unknown action {str(action)[:40]!r} for the row at position {position}.")
     value = item.get("value")
     if action not in ("accept", "edit"):
         value = None
-    elif isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+    elif not is_number(value) or not _is_finite(value):
         raise DecisionsError(
             f"{path}: the new label of the row at position {position} is not a number: {str(value)[:40]!r}."
         )
@@ -148,7 +143,7 @@ def apply_decisions(
     chosen = read_decisions(decisions)
     if not source.is_file():
         raise TableFileError(f"{source}: {'that is a folder, not a file' if source.is_dir() else 'no such file'}.")
-    writer = _writer(source, target, chosen, trail)
+    format = _checked_format(source, target, trail)
     if os.path.lexists(target):
         for original in (source, Path(decisions)):
             if target.exists() and os.path.samefile(original, target):
@@ -168,7 +163,7 @@ def apply_decisions(
         )
     try:
         with atomic_write(target, overwrite=overwrite) as out:
-            writer(source, chosen, out, trail)
+            format.write_copy(source, chosen, out, trail)
             if fingerprint_of(source) != chosen.fingerprint:
                 raise DecisionsError(f"{source} changed while it was being copied: nothing was written.")
     except FileExistsError:
@@ -180,50 +175,31 @@ def apply_decisions(
 
 def why_not_written(source: Path) -> str | None:
     """The reason why decisions about a file cannot be applied to it; None where they can."""
-    if _kind(source) in MOLECULE_WRITERS:
-        return None
     try:
-        return format_of(source).why_not
+        return format_of(source).why_not_written
     except TableFileError:
         return f"Decisions cannot be written back into {source.suffix or 'such'} files."
 
 
-def _writer(source: Path, target: Path, chosen: Decisions, trail: bool) -> TableWriter:
-    if _kind(source) in MOLECULE_WRITERS:
-        if _kind(target) != _kind(source):
+def _checked_format(source: Path, target: Path, trail: bool) -> FileFormat:
+    """The format of the source, if a copy with this name can be written in it."""
+    format = format_of(source)
+    if format.why_not_written is not None:
+        raise TableFileError(f"{source}: {format.why_not_written}")
+    if format.kind == "molecules":
+        if target.suffix.lower() != source.suffix.lower():
             raise TableFileError(
                 f"a cleaned {source.suffix} file is written as {source.suffix}, not {target.suffix!r}."
             )
         if trail:
             raise InvalidParameterError("a trail needs columns: it can be added to tables, not to files of molecules.")
-        return _write_molecules
-    format = format_of(source)
-    if format.write is None:
-        raise TableFileError(f"{source}: {format.why_not}")
-    try:
-        wanted = format_of(target).kind
-    except TableFileError:
-        wanted = None
-    if wanted == "text" and (".tsv" in source.name.lower()) != (".tsv" in target.name.lower()):
+        return format
+    packed = source.suffix.lower() == ".gz"
+    if suffix_of(target) not in format.suffixes or packed != (target.suffix.lower() == ".gz"):
+        kind = f"{format.name} table{' packed as .gz' if packed else ''}"
+        raise TableFileError(f"{source.name} is a {kind}; the cleaned file must be one too, not {target.name!r}.")
+    if format.packed and (".tsv" in source.name.lower()) != (".tsv" in target.name.lower()):
         raise TableFileError(
             f"{target.name!r}: tabs go with .tsv, other marks do not; give the copy the ending of {source.name!r}."
         )
-    if wanted != format.kind or (source.suffix.lower() == ".gz") != (target.suffix.lower() == ".gz"):
-        kind = f"{format.kind} table{' packed as .gz' if source.suffix.lower() == '.gz' else ''}"
-        raise TableFileError(f"{source.name} is a {kind}; the cleaned file must be one too, not {target.name!r}.")
-    check_column(_Columns(format.names(source, chosen.options)), chosen.label)
-    return format.write
-
-
-@dataclass(frozen=True)
-class _Columns:
-    columns: list[str]
-
-
-def _write_molecules(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
-    check_row_count(source, len(read_molecules(source)), chosen)
-    MOLECULE_WRITERS[_kind(source)](source, chosen.label, chosen.values, chosen.dropped, out)
-
-
-def _kind(path: Path) -> str:
-    return path.suffix.lower().lstrip(".")
+    return format

@@ -49,7 +49,7 @@ def load_qm7(path: str | Path | None = None, *, checksum: str | None = None) -> 
             data = loadmat(source)
             padded, coordinates = data["Z"].astype(np.int64), data["R"].astype(float)
             energy, folds = data["T"].ravel(), data["P"]
-        except (KeyError, ValueError, TypeError, OSError, MatReadError) as error:
+        except (LookupError, ValueError, TypeError, OSError, MatReadError) as error:
             raise MoleculeFileError(f"{source} is not the public qm7.mat: {error}") from None
         numbers = [row[row > 0] for row in padded]
         positions = [rows[row > 0] for row, rows in zip(padded, coordinates, strict=True)]

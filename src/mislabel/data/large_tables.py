@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mislabel._common.spreading import evenly_spread
+from mislabel.data.column_names import check_column, check_width, unique_names
 from mislabel.data.columns import LeftOut, choose_features
-from mislabel.data.formats.contract import (
-    ReadOptions,
-    check_width,
-    fingerprint_of,
-    typed_column,
-    unique_names,
-    unread_note,
-)
+from mislabel.data.formats.cells import typed_column, unread_note
+from mislabel.data.formats.contract import ReadOptions, fingerprint_of
 from mislabel.data.formats.parquet import (
     FIRST_ROWS,
     ColumnReader,
@@ -31,12 +27,11 @@ from mislabel.data.formats.parquet import (
     text_looks,
     written_cells,
 )
-from mislabel.data.number_text import notations_of
+from mislabel.data.number_recognition import notations_of
 from mislabel.data.table_files import similar_file
-from mislabel.data.tables import FeatureEncoder, LabelledTable, check_column, nothing_left, numeric_label
+from mislabel.data.tables import FeatureEncoder, nothing_left
 from mislabel.errors import TableFileError
 from mislabel.linalg.mapped import let_go, new_mapped
-from mislabel.spreading import evenly_spread
 
 #: Bytes of a column read at a time: without it, a whole row group of every column is held beside what is decoded of it.
 READ_BYTES = 65_536
@@ -85,6 +80,9 @@ class LargeTable:
 
     def __len__(self) -> int:
         return int(self._rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self.path, self.options, self._as_written)
 
     def __getitem__(self, name: str) -> pd.Series:
         """One whole column."""
@@ -187,44 +185,61 @@ class LargeTable:
         return pd.DataFrame(typed)
 
 
-def read_large_table(
-    table: LargeTable,
-    label: str,
-    *,
-    id: str | None = None,
-    drop: Sequence[str] = (),
-    features: Sequence[str] | None = None,
-    progress: Callable[[str, float], None] = lambda message, fraction: None,
-) -> LabelledTable:
-    """As :func:`read_labelled_table`: the features end in a file, and are learned from rows spread over the table."""
-    for name in [label, *([id] if id is not None else []), *drop, *(features or ())]:
-        check_column(table, name)
-    progress("reading labels", 0.0)
-    rows = np.arange(len(table)) if id is None else table[id].to_numpy()
-    numbers = numeric_label(table[label], rows)
-    excluded = {label, *drop, *([id] if id is not None else [])}
-    names = [name for name in (features if features is not None else table.columns) if name not in excluded]
+def _reopened(path: Path, options: ReadOptions, as_written: set[str]) -> LargeTable:
+    table = LargeTable(path, options)
+    for name in as_written:
+        table.keep_as_written(name)
+    return table
+
+
+class PiecewiseTable(Protocol):
+    """A table that does not fit into memory, of which one column, or some rows, can be had."""
+
+    columns: list[str]
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, name: str) -> pd.Series:
+        """One whole column."""
+        ...
+
+    def rows(self, positions: NDArray[np.intp], columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Some rows, in the order of ``positions``."""
+        ...
+
+
+def learn_features(
+    table: PiecewiseTable, numbers: NDArray[np.float64], names: Sequence[str], *, asked_for: bool
+) -> tuple[FeatureEncoder, list[str], list[LeftOut]]:
+    """An encoder of features, the columns it takes, and those left out: all from rows spread over the table."""
     if not names:
         raise nothing_left([])
-    progress("looking at rows spread over the file", 0.05)
-    positions = table.spread_rows(min(SAMPLE_ROWS, max(SAMPLE_CELLS // max(len(names), 1), FIRST_ROWS)))
+    positions = evenly_spread(len(table), min(SAMPLE_ROWS, max(SAMPLE_CELLS // len(names), FIRST_ROWS)))
     sample = table.rows(positions, names)
-    used, left_out = _choose(table, sample, positions, numbers, names, features is not None)
+    used, left_out = _choose(table, sample, positions, numbers, names, asked_for)
     if not used:
         raise nothing_left(left_out)
-    encoder = FeatureEncoder.learned_from(sample[used])
+    return FeatureEncoder.learned_from(sample[used]), used, left_out
+
+
+def encode_pieces(
+    table: LargeTable,
+    encoder: FeatureEncoder,
+    used: Sequence[str],
+    progress: Callable[[str, float], None] = lambda message, fraction: None,
+) -> NDArray[np.float64]:
+    """The features of all rows, in a temporary file."""
     encoded = new_mapped((len(table), len(encoder.names)), np.float64)
-    del sample
     for start, batch in table.batches(used):
         encoded[start : start + len(batch)] = encoder.encode(batch)
         let_go(encoded)
         progress("turning columns into numbers", 0.1 + 0.9 * (start + len(batch)) / len(table))
     table.release()
-    return LabelledTable(encoded, encoder.names, numbers, rows, used, left_out)
+    return encoded
 
 
 def _choose(
-    table: LargeTable,
+    table: PiecewiseTable,
     sample: pd.DataFrame,
     positions: NDArray[np.intp],
     numbers: NDArray[np.float64],

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 from mislabel.data.formats.molecule_set import Molecule, MoleculeSet
+from mislabel.data.formats.registry import MOLECULE_SUFFIXES, MOLECULES, MoleculeReader, MoleculeWriter
 from mislabel.data.formats.sdf import read_sdf, write_sdf
-from mislabel.data.formats.smiles import bond_graphs, read_smiles_table
 from mislabel.data.formats.xyz import read_xyz, write_xyz
+from mislabel.data.smiles import bond_graphs, read_smiles_table, smiles_columns, table_graphs
 from mislabel.errors import MoleculeFileError
 
 __all__ = [
     "BOHR_IN_ANGSTROM",
+    "MOLECULE_SUFFIXES",
     "READERS",
     "WRITERS",
     "Molecule",
@@ -23,11 +23,22 @@ __all__ = [
     "read_sdf",
     "read_smiles_table",
     "read_xyz",
+    "smiles_columns",
+    "table_graphs",
     "write_sdf",
     "write_xyz",
 ]
 
 BOHR_IN_ANGSTROM = 0.529177210903
+#: Readers by file extension: those of the registry, and the tables that may hold SMILES.
+READERS: dict[str, MoleculeReader] = {
+    **{suffix: format.read for suffix, format in MOLECULES.items()},
+    **dict.fromkeys(("csv", "tsv", "gz"), read_smiles_table),
+}
+#: Writers of corrected copies by file extension.
+WRITERS: dict[str, MoleculeWriter] = {
+    suffix: format.write for suffix, format in MOLECULES.items() if format.write is not None
+}
 
 
 def read_molecules(path: str | Path, format: str | None = None) -> MoleculeSet:
@@ -49,22 +60,3 @@ def read_molecules(path: str | Path, format: str | None = None) -> MoleculeSet:
     except OSError as error:
         raise MoleculeFileError(f"{path} cannot be read: {error.strerror or error}.") from None
     return READERS[kind](path)
-
-
-#: Readers by file extension.
-READERS: dict[str, Callable[[Path], MoleculeSet]] = {
-    "xyz": read_xyz,
-    "extxyz": read_xyz,
-    "sdf": read_sdf,
-    "mol": read_sdf,
-    "csv": read_smiles_table,
-    "tsv": read_smiles_table,
-    "gz": read_smiles_table,
-}
-#: Writers of corrected copies by file extension: source, label, new values and dropped molecules by number, output.
-WRITERS: dict[str, Callable[[Path, str, dict[int, float], set[int], BinaryIO], None]] = {
-    "xyz": write_xyz,
-    "extxyz": write_xyz,
-    "sdf": write_sdf,
-    "mol": write_sdf,
-}

@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, kruskal
 
-from mislabel.decisions.dates import read_dates
+from mislabel._common.dates import read_dates
+from mislabel._common.spreading import evenly_spread
 from mislabel.decisions.evidence import FloatArray
-from mislabel.spreading import evenly_spread
 
 MOST_BINS = 12
 #: Rows that are looked at, at least and at most: fewer of wide tables.

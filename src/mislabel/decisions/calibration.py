@@ -17,8 +17,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln
 
+from mislabel._common.robust import robust_std
 from mislabel.decisions.evidence import Evidence, FloatArray, in_standard_deviations
-from mislabel.robust import robust_std
 
 #: Errors beyond this many tell nothing new about five numbers.
 MOST_ERRORS = 5000
@@ -38,9 +38,31 @@ _AS_PROMISED = (0.0, -14.0, 5.0)
 #: Starts for noise in proportion to the label: none, and about a third of the typical squared error.
 _NO_MORE, _MORE = -14.0, -1.0
 _NORMAL_FROM = 60.0
+#: Logarithm of the least scale under priors: clean labels that spread much less than the model promises are the peak of
+#: something else, such as the commonest of coarse grades.
+LEAST_SCALE = -0.7
 #: Log likelihood that noise in proportion to the label must gain. It depends on where the labels' zero is: without clear signs
 #: of it, labels that are shifted by a constant must get the same verdicts.
 _LEAST_GAIN_BY_SIZE = 4.0
+
+
+@dataclass(frozen=True)
+class Priors:
+    """What is believed before the errors are seen: wrong labels must earn their group.
+
+    share : prior on the share p of wrong labels, ``(1 - p)^share``.
+    spread_sd : scale of the logarithm of how far wrong labels are off, squared, around the labels' own variance.
+    tail, tail_sd : centre and scale of the logarithm of the degrees of freedom of clean labels, less two.
+    """
+
+    share: float = 30.0
+    spread_sd: float = 3.0
+    tail: float = 0.4
+    tail_sd: float = 0.5
+
+
+#: The priors of a decision. Descriptions that only compare models do without.
+SCEPTICAL = Priors()
 
 
 @dataclass(frozen=True)
@@ -88,10 +110,16 @@ def as_promised() -> Calibration:
     return Calibration(1.0, 0.0, 0.0, 0.0, float("inf"), 0.0, 0.0, nothing, adjusted=False, noticeable=False)
 
 
-def calibrate(error: FloatArray, variance: FloatArray, expected: FloatArray | None = None) -> Calibration:
-    """Describe leave-one-out errors, by how large the labels are too if ``expected`` is given; NaN errors do not count."""
+def calibrate(
+    error: FloatArray, variance: FloatArray, expected: FloatArray | None = None, priors: Priors | None = None
+) -> Calibration:
+    """Describe leave-one-out errors, by how large the labels are too if ``expected`` is given; NaN errors do not count.
+
+    priors : weigh against large groups of wrong labels and light tails; None for the highest likelihood.
+    """
     known = np.isfinite(error) & (variance > 0)
     size = np.zeros(error.size) if expected is None else expected**2
+    spread = _spread_of_labels(error[known] if expected is None else (expected + error)[known])
     error, variance, size = error[known], variance[known], size[known]
     if error.size > MOST_ERRORS:
         # Evenly through the sorted errors, so that the sample has the same quantiles.
@@ -105,8 +133,11 @@ def calibrate(error: FloatArray, variance: FloatArray, expected: FloatArray | No
     typical = float(np.mean(size))
     squares = size / typical if typical > 0.0 else size
 
+    centre = 2.0 * float(np.log(spread / unit)) if spread > 0.0 else 0.0
+    belief = None if priors is None else _Belief(priors, centre, e.size)
+
     def best(starts: Iterable[tuple[float, ...]]) -> tuple[float, FloatArray]:
-        return min((_fit(e, v, squares, start) for start in starts), key=lambda fit: fit[0])
+        return min((_fit(e, v, squares, start, belief) for start in starts), key=lambda fit: fit[0])
 
     plain = best(start[:2] for start in _STARTS[:2])
     full = best([*_STARTS, (*plain[1], *_AS_PROMISED)])
@@ -135,7 +166,39 @@ def _sigmoid(value: float) -> float:
     return float(1.0 / (1.0 + np.exp(-value)))
 
 
-def _fit(e: FloatArray, v: FloatArray, squares: FloatArray, start: tuple[float, ...]) -> tuple[float, FloatArray]:
+def _spread_of_labels(labels: FloatArray) -> float:
+    """Standard deviation of the labels, the outermost hundredth drawn in."""
+    if not labels.size:
+        return 0.0
+    return float(np.std(np.clip(labels, *np.quantile(labels, [0.005, 0.995]))))
+
+
+@dataclass(frozen=True)
+class _Belief:
+    """Priors in the coordinates of the fit, per error: ``centre`` is the logarithm of the labels' variance there."""
+
+    priors: Priors
+    centre: float
+    size: int
+
+    def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Minus the logarithm of the prior, and its gradient."""
+        share, slopes = _sigmoid(x[0]), np.zeros(x.size)
+        value = -self.priors.share * float(np.log1p(-share))
+        slopes[0] = self.priors.share * share
+        beliefs = [(1, self.centre, self.priors.spread_sd)]
+        beliefs += [(4, self.priors.tail, self.priors.tail_sd)] if x.size > 2 else []
+        for number, centre, scale in beliefs:
+            # Student-t with three degrees of freedom: what is far from the centre is unlikely, not impossible.
+            off = (x[number] - centre) / scale
+            value += 2.0 * float(np.log1p(off**2 / 3.0))
+            slopes[number] = 4.0 * off / (3.0 + off**2) / scale
+        return value / self.size, slopes / self.size
+
+
+def _fit(
+    e: FloatArray, v: FloatArray, squares: FloatArray, start: tuple[float, ...], belief: _Belief | None
+) -> tuple[float, FloatArray]:
     """Mean negative log density and parameters of the best mixture from one start.
 
     A start of two numbers leaves the clean labels as the model promised, one of five has none that are noisier if larger.
@@ -169,7 +232,14 @@ def _fit(e: FloatArray, v: FloatArray, squares: FloatArray, start: tuple[float, 
             by_nu = 0.5 * (1.0 - wrong) * (by_nu + (nu + 1.0) / nu * ratio / (1.0 + ratio))
             slopes += [np.mean(by_all * parts[0]), np.mean(by_all) * parts[1], np.mean(by_nu) * (nu - 2.0)]
             slopes += [np.mean(by_all * parts[2])] if x.size > 5 else []
-        return -float(np.mean(density)), -np.array(slopes)
+        if belief is None:
+            return -float(np.mean(density)), -np.array(slopes)
+        prior, prior_slopes = belief(x)
+        return prior - float(np.mean(density)), prior_slopes - np.array(slopes)
 
-    found = minimize(value, np.array(start), jac=True, method="L-BFGS-B", bounds=_BOUNDS[: len(start)])
+    bounds = list(_BOUNDS[: len(start)])
+    if belief is not None and len(start) > 2:
+        bounds[2] = (LEAST_SCALE, bounds[2][1])
+    start = tuple(float(np.clip(number, *bound)) for number, bound in zip(start, bounds, strict=True))
+    found = minimize(value, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds)
     return float(found.fun), np.asarray(found.x)

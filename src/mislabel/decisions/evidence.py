@@ -20,10 +20,12 @@ class Evidence:
 
     rows : the user's own ids.
     expected, variance : what the other labels predict, and its variance without the label's own noise.
+    noise_variance : of each label, beyond the base noise. label_noise : posterior mean of its error.
     corrected : posterior mean of the clean label.
     degrees : clean labels spread like a Student-t with so many degrees of freedom; infinite for a normal distribution.
     wrong_fraction, wrong_std : share of wrong labels and how far they are off; zero where that is not known.
     set_aside : labels beyond any plausible scale, which are wrong whatever else is decided; None for none.
+    at_atom : labels at a value that holds a fair share of all, which are not judged; None for none.
     """
 
     rows: NDArray[Any]
@@ -33,11 +35,18 @@ class Evidence:
     error: FloatArray
     z: FloatArray
     noise_variance: FloatArray
+    label_noise: FloatArray
     corrected: FloatArray
     degrees: float = float("inf")
     wrong_fraction: float = 0.0
     wrong_std: float = 0.0
     set_aside: BoolArray | None = None
+    at_atom: BoolArray | None = None
+
+    @property
+    def unjudged(self) -> BoolArray:
+        """``at_atom``, one entry per label in any case."""
+        return np.zeros(self.label.size, dtype=bool) if self.at_atom is None else self.at_atom & ~self.absurd
 
     @property
     def absurd(self) -> BoolArray:

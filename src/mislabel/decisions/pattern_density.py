@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
+from mislabel._common.robust import robust_std
+from mislabel._common.spreading import evenly_spread
 from mislabel.decisions.evidence import FloatArray
 from mislabel.decisions.pattern_rules import Rule
-from mislabel.robust import robust_std
-from mislabel.spreading import evenly_spread
 
 IntArray = NDArray[np.intp]
 

@@ -17,10 +17,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
+from mislabel._common.spreading import evenly_spread
 from mislabel.decisions.evidence import FloatArray
 from mislabel.decisions.pattern_density import LARGEST, IntArray, Suspects, support
 from mislabel.decisions.pattern_rules import PLAIN_RULES, RULES, Rule, rules_for, without_float_noise
-from mislabel.spreading import evenly_spread
 
 __all__ = ["RULES", "Pattern", "Rule", "confidence_words", "find_patterns"]
 

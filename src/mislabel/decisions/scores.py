@@ -13,6 +13,11 @@ from mislabel.errors import unknown_name
 _LEAST_SPREAD = 2.0
 
 
+def knows_wrong_labels(evidence: Evidence) -> bool:
+    """Whether errors told how many labels are wrong, and by how much."""
+    return evidence.wrong_std > 0.0 and 0.0 < evidence.wrong_fraction < 1.0
+
+
 def odds_score(evidence: Evidence) -> FloatArray:
     """Logarithm of the odds that the label is wrong rather than clean; ``|z|`` where nothing is known about wrong labels.
 
@@ -21,7 +26,7 @@ def odds_score(evidence: Evidence) -> FloatArray:
     more widely, so that a larger error always scores higher where all else is equal.
     """
     share = evidence.wrong_fraction
-    if not (evidence.wrong_std > 0.0 and 0.0 < share < 1.0):
+    if not knows_wrong_labels(evidence):
         return z_score(evidence)
     clean = evidence.variance
     spread = max(evidence.wrong_std, _LEAST_SPREAD * float(np.sqrt(np.median(clean))))
@@ -66,12 +71,13 @@ SCORES: dict[str, Callable[[Evidence], FloatArray]] = {
 
 
 def score_labels(evidence: Evidence, name: str) -> FloatArray:
-    """Score every label; missing labels score no higher than any other, those that were set aside higher than all others."""
+    """Score every label; missing ones, and those at an atom, no higher than any other, those that were set aside highest."""
     if name not in SCORES:
         raise unknown_name("score", name, list(SCORES))
     scores = SCORES[name](evidence)
     lowest = float(np.min(scores, where=~np.isnan(scores), initial=0.0))
     scores = np.nan_to_num(scores, nan=lowest, posinf=LARGEST)
+    scores = np.where(evidence.unjudged, lowest, scores)
     absurd = evidence.absurd
     if absurd.any():
         highest = min(2.0 * float(np.max(scores, where=~absurd, initial=0.0)), LARGEST)

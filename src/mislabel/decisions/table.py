@@ -51,21 +51,23 @@ class AuditTable(pd.DataFrame):
 
 def audit_table(
     evidence: Evidence,
+    judged: Evidence | None = None,
     *,
     score: str = "odds",
     threshold: str = "fdr",
     cutoff: float = 0.05,
     confidence: float = 0.95,
 ) -> AuditTable:
-    """Assemble the table from evidence, calibrated if it is to be.
+    """Assemble the table from evidence, calibrated if it is to be; ``judged`` is what the odds and the cut rest on, if not that.
 
     ``expected_low`` and ``expected_high`` bound where a clean label would lie with probability ``confidence``. The
     suggested label is the posterior mean of the clean label for suspects and missing labels, the label itself for all
     others.
     """
+    judged = evidence if judged is None else judged
     half = half_width(evidence, confidence)
-    scores = score_labels(evidence, score)
-    suspect = suspects(evidence, scores, threshold, cutoff)
+    scores = score_labels(judged if score == "odds" else evidence, score)
+    suspect = suspects(judged if threshold == "fdr" else evidence, scores, threshold, cutoff)
     table = AuditTable(
         {
             "row": evidence.rows,
@@ -77,7 +79,7 @@ def audit_table(
             "noise_std": np.sqrt(evidence.noise_variance),
             "z": evidence.z,
             "p_value": p_values(evidence),
-            "q_value": q_values(evidence),
+            "q_value": q_values(judged),
             "score": scores,
             "suspect": suspect,
         },

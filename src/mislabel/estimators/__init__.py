@@ -1,6 +1,5 @@
-"""The scikit-learn face: a robust regressor, and the audit in one call."""
+"""The scikit-learn face: a robust regressor."""
 
-from mislabel.estimators.one_call import audit
 from mislabel.estimators.regressor import LabelNoiseRegressor
 
-__all__ = ["LabelNoiseRegressor", "audit"]
+__all__ = ["LabelNoiseRegressor"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mislabel.kernels.on_data import take_points
+from mislabel.kernels.on_data import each_block, n_features, take_points
 from mislabel.linalg.contract import FloatArray, IntArray
 
 #: Labels that agree for one in so many random pairs of rows are too coarse to say by themselves that rows which agree are
@@ -44,17 +44,12 @@ class Copies:
     def among(cls, points: Any, columns: tuple[FloatArray, ...], present: IntArray) -> Copies:
         """Copies among the rows ``present``: equal in all features and in ``columns``, of which the first are the labels.
 
-        Points are an array, or rows elsewhere that take work by block; for others there are none. Where labels are coarse,
+        Points are features, here or elsewhere; for others there are none. Where labels are coarse,
         equal rows may be repeated measurements: then it takes more to be a copy.
         """
-        if present.size < 2:
+        if present.size < 2 or not n_features(points):
             return cls.none()
-        if hasattr(points, "each_block"):
-            features = np.concatenate(points.each_block(feature_hashes))
-        elif isinstance(points, np.ndarray) and points.ndim == 2:
-            features = feature_hashes(points)
-        else:
-            return cls.none()
+        features = np.concatenate(each_block(points, feature_hashes))
         hashes = _hashed(features, columns)[present]
         order = np.argsort(hashes, kind="stable")
         begins = np.append(True, np.diff(hashes[order]) != 0)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.model_selection import GroupKFold, KFold, check_cv, cross_val_predict
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from mislabel.errors import InvalidLabelsError, InvalidParameterError
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray
 
 FOLDS = 5
 #: So many partitions into folds are averaged over: one alone leaves the accidents of its trees in every prediction.
 REPEATS = 3
 #: Up to so many rows a mean model is fitted by one thread.
 MANY_ROWS = 20_000
+
+#: Positions of the rows to learn from and to predict, for every fold.
+Folds = list[tuple[IntArray, IntArray]]
 
 
 def cross_fitted_mean(
@@ -27,33 +33,99 @@ def cross_fitted_mean(
     n_jobs: int | None,
     refit: bool = True,
     repeats: int = REPEATS,
+    *,
+    folds: Folds | None = None,
+    weights: FloatArray | None = None,
+    groups: Any = None,
 ) -> tuple[FloatArray, Any]:
-    """Out-of-fold predictions for the training rows, and the model fitted to all of them for new rows (or None)."""
+    """Out-of-fold predictions for the training rows, and the model fitted to all of them for new rows (or None).
+
+    folds : the user's own, in which case they are used once. weights : sample weights for the model's fits.
+    groups : rows of one group are predicted by models that have seen none of it.
+    """
     if not (hasattr(model, "fit") and hasattr(model, "predict")):
         raise InvalidParameterError(f"mean must be a regressor with fit and predict, got {type(model).__name__}.")
     if labels.size < 2:
         raise InvalidLabelsError(
             "a mean model needs at least two different rows with a label: use mean=None, or give more rows."
         )
+    params = _weight_parameters(model, weights)
     found = np.zeros(labels.size)
+    repeats = repeats if folds is None else 1
     for _ in range(repeats):
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         own = seeded(clone(model), seed)
-        folds = KFold(min(FOLDS, labels.size), shuffle=True, random_state=seed)
-        found += out_of_fold(own, X, labels, folds, n_jobs) / repeats
-    return found, fitted_to_all(own, X, labels) if refit else None
+        partition = _shuffled_folds(labels.size, groups, seed) if folds is None else folds
+        found += out_of_fold(own, X, labels, partition, n_jobs, params) / repeats
+    return found, fitted_to_all(own, X, labels, params) if refit else None
 
 
-def out_of_fold(model: Any, X: Any, labels: FloatArray, folds: KFold, n_jobs: int | None) -> FloatArray:
+def out_of_fold(
+    model: Any, X: Any, labels: FloatArray, folds: Any, n_jobs: int | None, params: dict[str, FloatArray] | None = None
+) -> FloatArray:
     """A prediction for every row by the model fitted to the other folds."""
     with _few_threads(labels.size):
-        return np.asarray(cross_val_predict(model, X, labels, cv=folds, n_jobs=n_jobs), dtype=float)
+        found = cross_val_predict(model, X, labels, cv=folds, n_jobs=n_jobs, params=params or None)
+    return np.asarray(found, dtype=float).reshape(labels.size)
 
 
-def fitted_to_all(model: Any, X: Any, labels: FloatArray) -> Any:
+def fitted_to_all(model: Any, X: Any, labels: FloatArray, params: dict[str, FloatArray] | None = None) -> Any:
     """A copy of the model, fitted to all rows."""
     with _few_threads(labels.size):
-        return clone(model).fit(X, labels)
+        return clone(model).fit(X, labels, **(params or {}))
+
+
+def user_folds(cv: Any, labels: FloatArray, groups: Any, present: IntArray) -> Folds | None:
+    """The folds of the user's splitter, which sees all rows in their own order, as positions in ``present``.
+
+    cv : a number of folds, a scikit-learn splitter, or pairs of positions; None for none.
+    """
+    if cv is None:
+        return None
+    where = np.full(labels.size, -1, dtype=np.intp)
+    where[present] = np.arange(present.size)
+    try:
+        # Splitters need to know how many rows there are, not what is in them; missing labels take no part.
+        pairs: Iterable[Any] = check_cv(cv).split(np.zeros((labels.size, 1)), np.nan_to_num(labels), groups)
+        folds = [tuple(where[np.asarray(part)] for part in pair) for pair in pairs]
+    except (TypeError, ValueError, IndexError) as error:
+        raise InvalidParameterError(f"cv={cv!r} gives no folds for {labels.size} rows: {error}") from None
+    kept = [(train[train >= 0], test[test >= 0]) for train, test in folds]
+    counts = np.bincount(np.concatenate([test for _, test in kept]), minlength=present.size)
+    if not np.all(counts == 1):
+        raise InvalidParameterError(
+            f"cv={cv!r} predicts {np.count_nonzero(counts == 0)} rows never and {np.count_nonzero(counts > 1)} more than once: "
+            "every label needs one prediction by a model that has not seen it. Use a splitter whose test folds are a partition, "
+            "such as KFold or GroupKFold."
+        )
+    return [(train, test) for train, test in kept if test.size]
+
+
+def _shuffled_folds(size: int, groups: Any, seed: int) -> Any:
+    if groups is None:
+        return KFold(min(FOLDS, size), shuffle=True, random_state=seed)
+    count = np.unique(np.asarray(groups)).size
+    if count < 2:
+        raise InvalidParameterError(
+            "groups must tell at least two groups apart, so that one can be judged by the others."
+        )
+    splitter = GroupKFold(min(FOLDS, count), shuffle=True, random_state=seed)
+    return list(splitter.split(np.zeros(size), groups=np.asarray(groups)))
+
+
+def _weight_parameters(model: Any, weights: FloatArray | None) -> dict[str, FloatArray]:
+    """How sample weights are passed to the model's fit."""
+    if weights is None:
+        return {}
+    last, name = model, "sample_weight"
+    while isinstance(last, Pipeline):
+        step, last = last.steps[-1]
+        name = f"{step}__{name}"
+    if not has_fit_parameter(last, "sample_weight"):
+        raise InvalidParameterError(
+            f"sample_weight was given, but {type(last).__name__} takes none: leave it out, or use another mean model."
+        )
+    return {name: np.asarray(weights, dtype=float)}
 
 
 def _few_threads(size: int) -> threadpool_limits:

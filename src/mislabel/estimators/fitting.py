@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel
 
+from mislabel._common.progress import Progress, part_of
 from mislabel.errors import (
     BaseNoiseWarning,
     InvalidParameterError,
@@ -16,12 +18,12 @@ from mislabel.errors import (
     unknown_name,
 )
 from mislabel.estimators.validation import ARRAYS_HELD, is_number, is_whole
-from mislabel.kernels.on_data import KernelOnData, tuning_size
+from mislabel.kernels.on_data import KernelOnData, n_features, tuning_size
 from mislabel.linalg.contract import Covariance, FloatArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import stabilizing_jitter
-from mislabel.noise.base_noise import MAJORITY, Status, find_base_noise, judge, robust_variance
+from mislabel.noise.base_noise import Status, find_base_noise, judge, robust_variance
 from mislabel.noise.hyperparameters import STRATEGIES, Tuned, TuningTask, tune
 from mislabel.noise.leave_one_out import LeaveOneOutEvidence, leave_one_out_evidence
 from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit, fit_mixture
@@ -29,10 +31,10 @@ from mislabel.noise.mixture_start import ENOUGH, fit_by_halves, kinds_of, kinds_
 from mislabel.noise.neighbourhoods import MOST_LABELS, doubles_per_label, refine_locally
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
+from mislabel.noise.pricing import MAJORITY
 from mislabel.noise.solvers import DEFAULT_MAX_ITER, DEFAULT_MAX_ITER_OTHERS, SOLVERS, UNIFORM_SOLVERS, uniform_start
 from mislabel.noise.solvers.auto import descend
 from mislabel.noise.solvers.contract import NoiseSolution, Trace
-from mislabel.progress import Progress, part_of
 
 NOISE_MODELS = ("per-label", "uniform", "none")
 #: What becomes of labels that may be right or wrong: both are averaged over, or the likeliest is taken.
@@ -176,6 +178,45 @@ class Fitted:
         return cls(kernel, evidence, fit.noise_variance, *believed, ending=ending, kinds=fit.kinds, **rest)
 
 
+@dataclass(frozen=True, eq=False)
+class StartingPoint:
+    """What a part of the labels says, ``size`` of them: where a fit to all of them begins.
+
+    kernel : on the points of that part. kinds : what right and wrong labels have in common.
+    """
+
+    kernel: KernelOnData
+    kinds: LabelKinds
+    size: int
+    base: float
+    jitter: float
+    status: Status | None
+    n_factorizations: int
+    cost: float
+
+    @classmethod
+    def of(cls, fitted: Fitted) -> StartingPoint:
+        """From a whole fit to these labels."""
+        kinds = replace(fitted.kinds or kinds_of(fitted.noise, fitted.base, fitted.labels), amplitude=1.0)
+        rest = fitted.labels.size, fitted.base, fitted.jitter, fitted.status, fitted.n_factorizations, fitted.cost
+        return cls(fitted.kernel, kinds, *rest)
+
+
+def starting_point(
+    kernel: KernelOnData,
+    labels: FloatArray,
+    known_noise: FloatArray,
+    options: FitOptions,
+    random_state: np.random.RandomState,
+    progress: Progress,
+) -> StartingPoint:
+    """From some labels: their kernel tuned, which is enough where all labels refine it; else a whole fit to them."""
+    fit = _ExactFit(kernel, labels, known_noise, options, random_state, progress)
+    if options.averages and options.tunes and is_refinable(kernel) and not fit.flat:
+        return fit.tuned_start()
+    return StartingPoint.of(fit_noise_model(kernel, labels, known_noise, options, random_state, progress))
+
+
 def fit_noise_model(
     kernel: KernelOnData,
     labels: FloatArray,
@@ -262,9 +303,16 @@ class _ExactFit:
     def _tuned_by_neighbours(self) -> tuple[KernelOnData, LabelKinds]:
         index = np.sort(self.random_state.choice(self.labels.size, TUNING_ROWS, replace=False))
         part = self.kernel.subset(index), self.labels[index], self.known_noise[index]
-        some = _ExactFit(*part, self.options, self.random_state, part_of(self.progress, 0.0, 0.4)).average()
+        some = _ExactFit(*part, self.options, self.random_state, part_of(self.progress, 0.0, 0.4)).tuned_start()
         progress = part_of(self.progress, 0.4, 0.6)
         return refine_on_all(self.kernel, some, self.labels, self.known_noise, self.random_state, progress)
+
+    def tuned_start(self) -> StartingPoint:
+        """The tuned kernel, without the average over right and wrong labels."""
+        found = self._tuned(None, shape_only=True)
+        kinds = kinds_of(found.noise, found.base, self.labels)
+        effort = self.meter.n_factorizations, self.meter.units
+        return StartingPoint(found.kernel, kinds, self.labels.size, found.base, 0.0, None, *effort)
 
     def _averaged(
         self, signal: DenseSignal, start: LabelKinds, noise: FloatArray | None, *, halves: bool = True
@@ -378,12 +426,14 @@ class _ExactFit:
 
 def is_refinable(kernel: KernelOnData) -> bool:
     """Whether a kernel has more than an amplitude, and costs little enough, to be refined by neighbourhoods."""
+    if isinstance(kernel.kernel, ConstantKernel):
+        return False
     return kernel.theta.size > 0 and not kernel.is_scaled_matrix and tuning_size(kernel.kernel) is None
 
 
 def refine_on_all(
     kernel: KernelOnData,
-    some: Fitted,
+    some: StartingPoint,
     labels: FloatArray,
     known_noise: FloatArray,
     random_state: np.random.RandomState,
@@ -394,11 +444,8 @@ def refine_on_all(
     No more memory is taken than the fit of ``some`` took.
     """
     tuned = KernelOnData(some.kernel.kernel, kernel.points)
-    kinds = some.kinds or kinds_of(some.noise, some.base, some.labels)
-    kinds = replace(kinds, amplitude=1.0)
-    n_features = getattr(kernel.points, "shape", (0, 0))[1]
-    room = ARRAYS_HELD * some.labels.size**2 // doubles_per_label(n_features)
-    most = min(MOST_LABELS, max(room, some.labels.size))
+    room = ARRAYS_HELD * some.size**2 // doubles_per_label(n_features(kernel.points))
+    most = min(MOST_LABELS, max(room, some.size))
     index = np.arange(labels.size)
     if labels.size > most:
         index = np.sort(random_state.choice(labels.size, most, replace=False))
@@ -407,7 +454,7 @@ def refine_on_all(
         tuned.subset(index),
         labels[index],
         known_noise[index],
-        kinds,
+        some.kinds,
         random_state,
         least_base=least_base,
         progress=progress,

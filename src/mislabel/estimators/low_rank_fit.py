@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from mislabel.errors import InvalidParameterError, MemoryBudgetError, MislabelWarning, unknown_name
+from mislabel._common.progress import Progress, part_of
+from mislabel._common.spreading import evenly_spread
+from mislabel.errors import InvalidParameterError, MislabelWarning
 from mislabel.estimators.fitting import (
-    TUNING_ROWS,
     FitOptions,
     Fitted,
-    fit_noise_model,
+    StartingPoint,
     is_refinable,
     refine_on_all,
+    starting_point,
     warn_of_ending,
 )
 from mislabel.estimators.prediction import LowRankModel, LowRankPredictor
-from mislabel.estimators.validation import ARRAYS_HELD, exact_memory, free_memory
+from mislabel.estimators.rank_plan import LEAST_TUNING_ROWS, RankPlan
 from mislabel.kernels.adapters import as_kernel
 from mislabel.kernels.inducing import (
-    STORAGES,
-    centred_factor,
     pivoted_factor,
     rest_by_block,
     similar_blocks,
@@ -36,38 +36,22 @@ from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
 from mislabel.linalg.mapped import mapping_of
-from mislabel.noise.base_noise import MAJORITY, Status, robust_variance
+from mislabel.noise.base_noise import Status, robust_variance
 from mislabel.noise.hyperparameters import START_BASE
 from mislabel.noise.leave_one_out import trusted_variance
 from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit, fit_mixture
-from mislabel.noise.mixture_start import kinds_of, with_noise
+from mislabel.noise.mixture_start import ENOUGH, kinds_of_some, with_noise
 from mislabel.noise.objective import NoiseProblem, NoiseState, amplitude_ratio
 from mislabel.noise.penalty import Penalty
-from mislabel.noise.pricing import DEFAULT_PRICE, fit_two_groups
+from mislabel.noise.pricing import DEFAULT_PRICE, MAJORITY, fit_two_groups
 from mislabel.noise.solvers.simultaneous import solve_simultaneous, targets
-from mislabel.progress import Progress, part_of
-from mislabel.spreading import evenly_spread
 
-AUTO = "auto"
-#: Where the columns of a low-rank factor come from.
-INDUCING = ("pivoted", "kmeans")
-#: Up to this many labels the exact fit takes minutes, and rank="auto" makes it.
-EXACT_UP_TO = 5000
-#: Doubles per label, and rows of the factor in double precision, that a fit holds at its peak, working copies included.
-VECTORS_HELD = 40
-WORKING_ROWS = 60_000
 #: Labels from which hyperparameters are tuned exactly: so many per column of the factor.
 TUNING_ROWS_PER_COLUMN = 10
-LEAST_TUNING_ROWS = 500
-#: rank="auto" takes as many columns as cost this many operations per pass (n m^2), within limits; fewer where what is left
-#: of the kernel is already this fraction of the base noise.
-AUTO_OPERATIONS = 5e10
-AUTO_RANKS = (500, 2000)
+#: Columns enough: what is left of the kernel is this fraction of the base noise.
 LEFT_OVER = 1e-3
 #: Rows from which the kernel of a low-rank fit starts.
 START_ROWS = 10_000
-#: Blocks of the rest by number of labels: exact similarities among so many neighbours each.
-BLOCK_SIZES = ((60_000, 1000), (200_000, 250))
 #: Rounds in which all labels share one noise; rounds in which amplitude, base noise and price are adapted to all labels;
 #: and how little they may change to stop.
 UNIFORM_ROUNDS = 4
@@ -78,104 +62,6 @@ REFINING_ROWS = 10_000
 SOLVER_CYCLES = 60
 #: The residual that low-rank fits aim at: below it, the approximation itself is the larger error.
 LOW_RANK_TOL = 1e-4
-
-
-@dataclass(frozen=True)
-class RankPlan:
-    """How much of the kernel is kept: ``rank`` columns, and exact blocks of ``block_size`` similar points (0: none).
-
-    at_most : whether fewer columns will do where they leave next to nothing.
-    inducing, storage : where columns come from, and how they are kept.
-    tuning_rows : labels from which hyperparameters are tuned exactly, at most.
-    """
-
-    rank: int
-    block_size: int
-    at_most: bool = False
-    inducing: str = "pivoted"
-    storage: str = "double"
-    tuning_rows: int = TUNING_ROWS
-
-    def memory(self, size: int) -> float:
-        """Bytes held at the peak: the factor, a working copy of it, the blocks and their factors, vectors by label."""
-        kept = {"double": 2.0, "single": 1.0, "file": 0.0}[self.storage]
-        shared = self.rank * (WORKING_ROWS + 4 * self.rank)
-        return 8.0 * (size * (kept * self.rank + 2.0 * self.block_size + VECTORS_HELD) + shared)
-
-    def within(self, available: float) -> RankPlan:
-        """The same with no more labels for the tuning than fit into half of the memory."""
-        rows = np.sqrt(0.5 * available / (8 * ARRAYS_HELD))
-        return replace(self, tuning_rows=int(max(min(self.tuning_rows, rows), LEAST_TUNING_ROWS)))
-
-
-def plan_rank(
-    rank: Any, size: int, available: float | None = None, inducing: str = "pivoted", storage: str = "double"
-) -> RankPlan | None:
-    """The plan for ``rank=None`` (exact: no plan), a number, or "auto"; refuses what does not fit into memory.
-
-    available : bytes to plan with; default: what is free.
-    """
-    for name, value, known in (("inducing", inducing, INDUCING), ("storage", storage, STORAGES)):
-        if value not in known:
-            raise unknown_name(name, value, list(known))
-    available = free_memory() if available is None else available
-    exact_fits = available is None or exact_memory(size) <= available
-    if rank is None or (rank == AUTO and size <= EXACT_UP_TO and exact_fits):
-        return None
-    if rank != AUTO and (isinstance(rank, bool | str) or rank != int(rank) or rank < 1):
-        raise InvalidParameterError(f"rank must be None, 'auto' or a whole number >= 1, got {rank!r}.")
-    block = next((block for limit, block in BLOCK_SIZES if size <= limit), 0)
-    columns = int(np.clip(np.sqrt(AUTO_OPERATIONS / size), *AUTO_RANKS)) if rank == AUTO else int(rank)
-    if storage != "double":
-        block = 0
-    plan = RankPlan(min(columns, size), min(block, size), rank == AUTO, inducing, storage, TUNING_ROWS)
-    if available is None:
-        return plan
-    plan = plan.within(available)
-    if plan.memory(size) <= available:
-        return plan
-    if plan.block_size and replace(plan, block_size=0).memory(size) <= available:
-        return replace(plan, block_size=0)
-    fits = _largest_rank(replace(plan, block_size=0), size, available)
-    if rank == AUTO and fits >= 32:
-        return replace(plan, rank=fits, block_size=0)
-    needed = replace(plan, block_size=0).memory(size)
-    raise MemoryBudgetError(
-        f"a fit of rank {plan.rank} to {size} labels needs about {needed / 1e9:.2g} GB, but {available / 1e9:.2g} GB may be "
-        f"used; {_what_would_fit(plan, fits, size, available)}."
-    )
-
-
-def _largest_rank(plan: RankPlan, size: int, available: float) -> int:
-    """The rank up to that of the plan that fits; 0 if none does."""
-    low, high = 0, plan.rank
-    while low < high:
-        middle = (low + high + 1) // 2
-        if replace(plan, rank=middle).memory(size) <= available:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _what_would_fit(plan: RankPlan, fits: int, size: int, available: float) -> str:
-    in_file = replace(plan, block_size=0, storage="file")
-    if fits >= 1:
-        other = ", or storage='file'" if plan.storage != "file" and in_file.memory(size) <= available else ""
-        return f"rank={fits} would fit{other}"
-    least = replace(in_file, rank=32).memory(size)
-    if least <= available:
-        return "storage='file' would fit"
-    return (
-        f"not even storage='file' with rank=32 fits, which needs {least / 1e9:.2g} GB: give more memory or fewer labels"
-    )
-
-
-def plan_on_workers(rank: Any, size: int, inducing: str) -> RankPlan:
-    """The plan for rows that are kept elsewhere: never exact, and without blocks, which would move rows."""
-    plan = plan_rank(AUTO if rank is None else rank, max(size, EXACT_UP_TO + 1), np.inf, inducing)
-    assert plan is not None
-    return replace(plan, rank=min(plan.rank, size), block_size=0)
 
 
 def kernel_of_many(points: Any) -> Kernel:
@@ -204,7 +90,7 @@ def fit_low_rank(
     with warnings.catch_warnings():
         # What the subset has to warn of is looked at again on all labels.
         warnings.simplefilter("ignore", MislabelWarning)
-        exact = fit_noise_model(
+        start = starting_point(
             KernelOnData(kernel.kernel, take(kernel.points, some, kernel.kernel)),
             labels[some],
             known_noise[some],
@@ -212,18 +98,18 @@ def fit_low_rank(
             random_state,
             lambda message, fraction: progress(f"{message} ({some.size} labels)", 0.3 * fraction),
         )
-    if options.tunes and options.averages and some.size < size and is_refinable(exact.kernel):
-        found, kinds = refine_on_all(kernel, exact, labels, known_noise, random_state, part_of(progress, 0.3, 0.4))
-        exact = replace(exact, kernel=found, kinds=kinds, base=kinds.base)
+    if options.tunes and options.averages and some.size < size and is_refinable(start.kernel):
+        found, kinds = refine_on_all(kernel, start, labels, known_noise, random_state, part_of(progress, 0.3, 0.4))
+        start = replace(start, kernel=found, kinds=kinds, base=kinds.base)
     progress("columns of the kernel", 0.42)
     meter = CostMeter(size)
-    base = exact.base
-    if options.learns_base and exact.status == "absorbed":
+    base = start.base
+    if options.learns_base and start.status == "absorbed":
         base = START_BASE * robust_variance(labels)
     enough = LEFT_OVER * base if plan.at_most else 0.0
-    model = _low_rank_model(exact.kernel.kernel, kernel.points, plan, enough, random_state, meter)
+    model = _low_rank_model(start.kernel.kernel, kernel.points, plan, enough, random_state, meter)
     y, known = labels[model.order], known_noise[model.order]
-    fit = _LowRankFit(model, exact, y, known, base, options, random_state, progress)
+    fit = _LowRankFit(model, start, y, known, base, options, random_state, progress)
     model, fitted = fit.average() if options.averages else fit.maximise()
     fitted = replace(fitted, kernel=KernelOnData(scaled_kernel(model.kernel, model.amplitude), kernel.points))
     warn_of_ending(fitted, replace(options, tol=fit.tol))
@@ -232,10 +118,10 @@ def fit_low_rank(
 
 @dataclass(frozen=True, eq=False)
 class _LowRankFit:
-    """The fit to all labels, in the order of ``model``; ``exact`` is that to some of them."""
+    """The fit to all labels, in the order of ``model``; ``start`` is what some of them say."""
 
     model: LowRankModel
-    exact: Fitted
+    start: StartingPoint
     labels: FloatArray
     known: FloatArray
     base: float
@@ -257,14 +143,14 @@ class _LowRankFit:
 
     def _effort(self) -> dict[str, Any]:
         """What the whole fit took, and the jitter that its exact part needed."""
-        exact, meter = self.exact, self.model.signal.meter
-        total = exact.n_factorizations + meter.n_factorizations
-        return {"jitter": exact.jitter, "n_factorizations": total, "cost": exact.cost}
+        start, meter = self.start, self.model.signal.meter
+        total = start.n_factorizations + meter.n_factorizations
+        return {"jitter": start.jitter, "n_factorizations": total, "cost": start.cost}
 
     def average(self) -> tuple[LowRankModel, Fitted]:
         """Average over right and wrong labels, all of them, from what a subset says of both kinds."""
         model, labels = self.model, self.labels
-        kinds = replace(self.exact.kinds or kinds_of(self.exact.noise, self.base, labels), amplitude=1.0)
+        kinds = self._first_kinds()
         # Labels that are all equal have no base noise of their own.
         kinds = replace(kinds, base=max(kinds.base, LEAST_BASE * (robust_variance(labels) or 1.0)))
         part = self._part()
@@ -274,7 +160,19 @@ class _LowRankFit:
         fit = self._averaged(model.signal, labels, self.known, kinds, self.tol, 0.6)
         status: Status = "majority wrong" if fit.kinds.fraction > MAJORITY else "found"
         rest = {"base": fit.kinds.base, "status": status, **self._effort()}
-        return model.scaled(fit.kinds.amplitude), Fitted.from_average(self.exact.kernel, labels, fit, **rest)
+        return model.scaled(fit.kinds.amplitude), Fitted.from_average(self.start.kernel, labels, fit, **rest)
+
+    def _first_kinds(self) -> LabelKinds:
+        """The numbers that all labels share, where averaging begins: exactly from some labels, unless that was done before."""
+        if self.start.status is not None:
+            return self.start.kinds
+        size = self.labels.size
+        index = np.arange(size) if size <= ENOUGH else np.sort(self.random_state.choice(size, ENOUGH, replace=False))
+        variance = robust_variance(self.labels) or 1.0
+        learn_amplitude = self.options.tunes
+        return kinds_of_some(
+            self.model.signal, self.labels, self.known, variance, index, learn_amplitude=learn_amplitude
+        )
 
     def _averaged(
         self,
@@ -327,16 +225,13 @@ class _LowRankFit:
             noisy = np.count_nonzero(solution.state.noise)
             status = "majority wrong" if noisy > MAJORITY * size else "found"
         rest = {"base": base, "status": status, **self._effort()}
-        return model, Fitted.from_solution(self.exact.kernel, problem, solution, **rest)
+        return model, Fitted.from_solution(self.start.kernel, problem, solution, **rest)
 
 
 def _low_rank_model(
     kernel: Any, points: Any, plan: RankPlan, enough: float, random_state: np.random.RandomState, meter: CostMeter
 ) -> LowRankModel:
-    if plan.inducing == "kmeans":
-        factor = centred_factor(kernel, points, plan.rank, random_state, plan.storage)
-    else:
-        factor = pivoted_factor(kernel, points, plan.rank, random_state, enough, plan.storage)
+    factor = pivoted_factor(kernel, points, plan.rank, random_state, enough, plan.storage)
     if not plan.block_size:
         order = np.arange(len(points), dtype=np.intp)
         return LowRankModel(kernel, factor, order, LowRankSignal(factor.factor, factor.rest, meter))

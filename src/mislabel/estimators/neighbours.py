@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mislabel._common.spreading import evenly_spread
 from mislabel.kernels.adapters import PrecomputedKernel
 from mislabel.kernels.on_data import take_points
-from mislabel.spreading import evenly_spread
 
 #: Similarities computed at a time.
 _BLOCK = 1_000_000
@@ -59,4 +59,5 @@ def nearest_trusted(
 
 def _roots(kernel: Any, points: Any, index: NDArray[np.intp], some: Any, precomputed: bool) -> NDArray[np.float64]:
     """Square roots of the kernel of some points with themselves."""
-    return np.sqrt(np.asarray(points.diagonal()[index] if precomputed else kernel.diag(some), dtype=float))
+    own = points.diagonal()[index] if precomputed else kernel.diag(some)
+    return np.asarray(np.sqrt(np.asarray(own, dtype=float)))

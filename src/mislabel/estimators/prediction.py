@@ -22,10 +22,20 @@ class Predictor(Protocol):
     rank, captured : how many columns of the kernel are used (None: all), and how much of it they explain.
     """
 
-    covariance: Any
-    order: IntArray | None
-    rank: int | None
-    captured: float
+    @property
+    def order(self) -> IntArray | None:
+        """None where rows come in the order of the labels."""
+
+    @property
+    def rank(self) -> int | None:
+        """None where all of the kernel is used."""
+
+    @property
+    def captured(self) -> float:
+        """Share of the kernel's variance that is used."""
+
+    def without_rows(self) -> Predictor:
+        """The same without what only the labelled points need."""
 
     def signal(self, new_points: Any) -> FloatArray:
         """The expected signal."""
@@ -62,6 +72,10 @@ class ExactPredictor:
         """The diagonal of that, without the rest."""
         cross, solved = self._solved(new_points)
         return np.asarray(np.einsum("ij,ji->i", cross, solved))
+
+    def without_rows(self) -> ExactPredictor:
+        """The same: every labelled point is needed."""
+        return self
 
     def _solved(self, new_points: Any) -> tuple[FloatArray, FloatArray]:
         cross = self.kernel(new_points, self.points)
@@ -118,12 +132,12 @@ class LowRankPredictor:
     covariance: Any
 
     @property
-    def order(self) -> IntArray:
+    def order(self) -> IntArray | None:
         """Position in the labels of every row of the covariance."""
         return self.model.order
 
     @property
-    def rank(self) -> int:
+    def rank(self) -> int | None:
         """How many columns of the kernel are used."""
         return self.model.signal.rank
 
@@ -173,5 +187,5 @@ class LowRankPredictor:
             mine = np.flatnonzero(chosen == number)
             part = np.arange(starts[number], starts[number + 1])
             exact = model.kernel(take_points(new_points, mine), take_points(model.points, part))
-            smooth = rows[mine] @ np.asarray(model.factor.factor[part], dtype=float).T
+            smooth = rows[mine] @ np.asarray(model.factor.factor)[part].astype(float).T
             yield mine, part, model.amplitude * (np.asarray(exact) - smooth)

@@ -2,73 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.gaussian_process.kernels import ConstantKernel
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mislabel.compiled_loops import clean_interrupts
-from mislabel.decisions import Calibration, Evidence, audit_table, calibrate
+from mislabel._common.progress import ProgressReporter
 from mislabel.errors import InvalidParameterError
-from mislabel.estimators.copies import Copies
-from mislabel.estimators.cross_fit import cross_fitted_mean
-from mislabel.estimators.fitting import FitOptions, check_finite, fit_noise_model
-from mislabel.estimators.label_units import LabelEvidence, center_of, robust_scale, rounding_variance
-from mislabel.estimators.low_rank_fit import RankPlan, fit_low_rank, kernel_of_many, plan_on_workers, plan_rank
-from mislabel.estimators.means import AUTO, MeanChoice, choose_mean, mean_named
-from mislabel.estimators.prediction import ExactPredictor, Predictor
-from mislabel.estimators.row_order import by_content
-from mislabel.estimators.series import SERIES_FROM, judged_by_stretches, series_correlation
-from mislabel.estimators.set_aside import SetAside
+from mislabel.estimators.audits_labels import AuditsLabels
+from mislabel.estimators.evidence import evidence_in_label_units
+from mislabel.estimators.mean import MeanSettings
+from mislabel.estimators.pickling import VersionedPickle
+from mislabel.estimators.prepared import MeanInputs, PreparedData, RowsAndLabels, check_predictions, prepare
+from mislabel.estimators.process import CONSTANT, ProcessSettings, constant_process
+from mislabel.estimators.rank_plan import AUTO, RankPlan, plan_on_workers, plan_rank
+from mislabel.estimators.stages import FittedStages, Stages
 from mislabel.estimators.validation import (
     available_memory,
     check_features,
     check_kernel_matrix,
-    check_label_errors,
-    check_label_range,
-    check_labels,
     check_memory,
     check_objects,
-    is_number,
     molecules_and_labels,
     row_ids,
     seeded_generator,
 )
-from mislabel.kernels.adapters import PrecomputedKernel, as_kernel
-from mislabel.kernels.on_data import KernelOnData, take, take_points
+from mislabel.kernels.adapters import PrecomputedKernel, as_kernel, tunable
+from mislabel.kernels.contract import LazyCollection, RemoteRows
+from mislabel.kernels.on_data import take_points
 from mislabel.linalg.mapped import mapping_of
-from mislabel.linalg.threads import blas_threads
-from mislabel.noise.penalty import Penalty
-from mislabel.progress import ProgressReporter
 
 _PREDICT_BLOCK = 1024
-#: Known variances above this, in units of the labels' own, say that a label says nothing: larger ones cost digits, no more.
-LARGEST_KNOWN = 1e12
 
 
 def _is_lazy(X: Any) -> bool:
     """Whether X is a dask collection."""
-    return hasattr(X, "__dask_graph__")
+    return isinstance(X, LazyCollection)
 
 
 def _is_elsewhere(points: Any) -> bool:
     """Whether the points' rows are kept by the workers of a cluster."""
-    return hasattr(points, "take_rows")
+    return isinstance(points, RemoteRows)
 
 
-class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
+class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian process regression in which every label has a noise variance of its own.
 
     Parameters
     ----------
-    kernel : None, "precomputed", scikit-learn kernel or callable
-        None is a good default for tables. Where ``tune="none"``, kernels are taken to be in squared label units; where
-        hyperparameters are tuned, labels are first scaled to unit (robust) variance.
+    kernel : None, "precomputed", "constant", scikit-learn kernel or callable
+        None is a good default for tables. "constant" judges labels by the mean model, or by given predictions, alone. Where
+        ``tune="none"``, kernels are taken to be in squared label units; where hyperparameters are tuned, labels are first
+        scaled to unit (robust) variance.
     noise : {"per-label", "uniform", "none"}
         One noise variance per label, a single one for all, or none: the paper's full, basic and plain models.
     base_noise : "auto" or float
@@ -84,6 +73,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         Its cross-fitted predictions are subtracted first and added back by predict. Names: "boosting", "trees", "linear",
         "half-boosting", "half-trees" (half of what these predict), "none", and "auto", which takes the one of the best
         leave-one-out predictive density (or none).
+    cv : None, int, scikit-learn splitter or pairs of positions
+        Folds for the cross-fitting of ``mean``; None shuffles rows into five folds, three times.
     center : {"median", "none"} or float
         What is subtracted from the labels (after ``mean``).
     solver : str
@@ -96,11 +87,8 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         None fits exactly, at a cost of n^3. A number is the rank of a low-rank fit (hyperparameters from a subset, similarities
         among near neighbours exact where memory allows). "auto" is exact up to 5,000 labels and low-rank beyond, with
         as many columns as cost little and leave little of the kernel.
-    inducing : {"pivoted", "kmeans"}
-        Where the columns of a low-rank fit come from: points drawn one after the other by what the earlier ones leave
-        unexplained (any kernel), or the centres of clusters (features only).
-    storage : {"double", "single", "file"}
-        How they are kept; "file" is single precision in a temporary file. Without "double" there are no exact blocks.
+    storage : {"double", "file"}
+        How the columns of a low-rank fit are kept; "file" is single precision in a temporary file, without exact blocks.
     memory : None, float or str
         Bytes, or a text like "4GB", that the process may hold; None is all that is free. What does not fit is refused
         before it begins.
@@ -138,6 +126,7 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
     objective_ of an average is minus twice the logarithm of its evidence, less ``n log 2 pi``, which equals the above where
         no label is in doubt; residual_ is then its change per label in the last iteration.
     residual_, converged_, n_iter_, n_factorizations_, solver_cost_ : how the solver ended; cost in n^3 operations.
+    has_predictions_ : whether predictions of another model took the place of a mean.
     mean_choice_ : which mean function was chosen, and why, for ``mean="auto"``; else None.
     rank_, captured_ : rank of a low-rank fit (else None), and the share of the kernel's variance that it captures.
     kernel_ : the kernel with its final hyperparameters; it describes ``(y - center_) / scale_``.
@@ -153,12 +142,12 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         penalty_power: float = 1.0,
         inference: str = "average",
         mean: Any = None,
+        cv: Any = None,
         center: float | str = "median",
         solver: str = "auto",
         tune: str = "bilevel",
         n_restarts: int = 0,
         rank: int | str | None = None,
-        inducing: str = "pivoted",
         storage: str = "double",
         memory: float | str | None = None,
         tol: float = 1e-6,
@@ -175,12 +164,12 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.penalty_power = penalty_power
         self.inference = inference
         self.mean = mean
+        self.cv = cv
         self.center = center
         self.solver = solver
         self.tune = tune
         self.n_restarts = n_restarts
         self.rank = rank
-        self.inducing = inducing
         self.storage = storage
         self.memory = memory
         self.tol = tol
@@ -190,211 +179,160 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, y_err: Any = None, *, client: Any = None) -> LabelNoiseRegressor:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        y_err: Any = None,
+        *,
+        groups: Any = None,
+        mean_weights: Any = None,
+        mean_features: Any = None,
+        predictions: Any = None,
+        client: Any = None,
+    ) -> LabelNoiseRegressor:
         """Fit to features (or graphs, molecules, a molecule file, or a kernel matrix) and labels.
 
         With a graph kernel, X may be the path of a molecule file and y the name of one of its properties.
         ``y_err`` are known measurement standard deviations, one per label. With a dask ``client``, or where X is a dask
         array or dataframe, rows stay on the workers and the fit is of low rank.
+
+        ``groups`` and ``mean_weights`` (sample weights) are honoured when ``mean`` is cross-fitted, and ``mean_features`` is
+        what it is fitted to instead of X, for instance a frame with named columns. ``predictions`` take the place of
+        ``mean``: one per label, by somebody's own model that has not seen that label.
         """
         if client is not None or _is_lazy(X):
             X, y = import_module("mislabel.distributed").distributed_data(X, y, client)
         fresh = object.__new__(type(self))
         fresh.__dict__.update(self.__dict__)
-        fresh._fit(X, y, y_err, None, None)
+        fresh._fit(X, y, y_err, MeanInputs(mean_features, mean_weights, groups, predictions))
         # In one step, and the last one: a fit that fails or is interrupted leaves the estimator as it was.
         self.__dict__ = fresh.__dict__
         return self
 
-    def _fit(self, X: Any, y: Any, y_err: Any, series: MeanChoice | None, similarity: Any) -> None:
-        """Fit; a second time as a ``series``, ``similarity`` being the kernel of the first, where rows turn out to be one."""
+    def _fit(self, X: Any, y: Any, y_err: Any, inputs: MeanInputs) -> None:
+        """One stage after the other: prepared data, mean and process, evidence."""
         if self._takes_objects():
             X, y = molecules_and_labels(X, y)
         rows = row_ids(X, y)
-        points = self._check_points(X, rows)
-        labels = check_labels(y, rows, self.missing)
-        check_consistent_length(points, labels)
-        aside = SetAside.among(labels)
-        present = np.flatnonzero(~(np.isnan(labels) | aside.mask(labels.size)))
-        check_label_range(labels, present, rows)
-        plan = self._plan(points, labels, present.size)
-        known_variance = check_label_errors(y_err, labels.size, rows)
-        random_state = seeded_generator(self.random_state)
-        copies = self._copies(points, labels, known_variance, present)
-        present = copies.without(present)
-        if y_err is None and self.noise == "per-label" and self.base_noise == "auto":
-            known_variance += rounding_variance(labels[present])
-        kernel = as_kernel(self.kernel, points) if plan is None or self.kernel is not None else kernel_of_many(points)
-        if series is None and plan is None and self._may_reorder(points):
-            present = present[by_content(points, labels, present)]
-        fit_points = points
-        if present.size < labels.size or np.any(np.diff(present) < 0):
-            fit_points = points.kept(present) if _is_elsewhere(points) else take(points, present, kernel)
+        data = self._prepared(RowsAndLabels(rows, self._check_points(X, rows), y, y_err), inputs)
         with ProgressReporter(self.verbose) as progress:
-            target = labels[present]
-            if series is None:
-                mean, choice = self._mean_for(fit_points, target, known_variance[present], random_state, progress)
-            else:
-                mean, choice = mean_named(series.name), series
-            if series is not None:
-                kernel, plan = ConstantKernel(1.0, (1e-6, 1e6)), RankPlan(1, 0)
-            mean_model = None
-            if mean is not None:
-                progress("cross-fitting the mean model", 0.0)
-                way = cross_fitted_mean if series is None else judged_by_stretches
-                out_of_fold, mean_model = way(mean, fit_points, target, random_state, self.n_jobs)
-                target = target - out_of_fold
-            center = center_of(target, self.center, kernel)
-            scale = self._scale_of(target - center)
-            scaled = (target - center) / scale
-            if hasattr(kernel, "starting_from") and self.tune != "none":
-                kernel = kernel.starting_from(fit_points, float(np.mean(scaled**2)) or 1.0)
-            with clean_interrupts(), blas_threads(present.size):
-                task = (
-                    KernelOnData(kernel, fit_points),
-                    scaled,
-                    np.minimum(known_variance[present] / scale**2, LARGEST_KNOWN),
-                    self._options(scale),
-                )
-                predictor: Predictor
-                if plan is None:
-                    fitted = fit_noise_model(*task, random_state, progress)
-                    predictor = ExactPredictor(fitted.kernel.kernel, fit_points, fitted.weights, fitted.covariance)
-                else:
-                    fitted, predictor = fit_low_rank(*task, plan, random_state, progress)
-        check_finite(fitted)
-        self.kernel_ = fitted.kernel.kernel
-        self.center_, self.scale_ = center, scale
-        self.mean_model_ = mean_model
-        self.mean_choice_ = choice
-        self._points, self._fit_points = points, fit_points
-        self._predictor = predictor
-        if _is_elsewhere(points):
-            # What is needed from here on is in this process: the workers may go.
-            self._points, self._fit_points = points.local, None
-            self._predictor = predictor.without_rows()
-        self.rank_, self.captured_ = predictor.rank, predictor.captured
-        self.rows_, self.labels_ = rows, labels
-        self.set_aside_, self.set_aside_reason_ = aside.positions, aside.sentence(rows, labels)
-        self._store_evidence(fitted, points, present, labels, copies)
-        self._store_solver(fitted, scale)
-        self._similarity = fitted.kernel.kernel if similarity is None else similarity
-        if choice is not None and choice.series is None:
-            shared = series_correlation(self.z_[np.sort(present)])
-            if shared >= SERIES_FROM:
-                # Neighbouring rows vouch for each other's errors: judge each stretch by models that have not seen it.
-                self._fit(X, y, y_err, replace(choice, name="panel", series=shared), self.kernel_)
+            state = seeded_generator(self.random_state)
+            stages = Stages(data, self._mean_settings(data), self._process_settings(), state, progress)
+            found = stages.run(None if self.kernel == CONSTANT else self.kernel)
+        self._store(found)
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, prior_variance: Any = None) -> Any:
+    def _prepared(self, given: RowsAndLabels, inputs: MeanInputs) -> PreparedData:
+        points, constant = given.points, self._is(CONSTANT)
+        is_matrix = self._is("precomputed")
+        return prepare(
+            given,
+            replace(inputs, predictions=check_predictions(inputs.predictions, len(given.rows))),
+            kernel=constant_process()[0] if constant else self.kernel,
+            missing=self.missing,
+            plan_for=(lambda *_: constant_process()[1]) if constant else self._plan,
+            keeps_order=is_matrix or self._takes_objects() or not isinstance(points, np.ndarray),
+            finds_copies=not is_matrix and mapping_of(points) is None,
+            learns_noise=self.noise == "per-label" and self.base_noise == "auto",
+        )
+
+    def _mean_settings(self, data: PreparedData) -> MeanSettings:
+        features = isinstance(data.fit_features, np.ndarray) and not (self._takes_objects() or self._is("precomputed"))
+        return MeanSettings(self.mean, self.cv, self.n_jobs, features)
+
+    def _process_settings(self) -> ProcessSettings:
+        in_label_units = self.tune == "none" and self.kernel is not None
+        names = [field.name for field in fields(ProcessSettings) if field.name != "in_label_units"]
+        return ProcessSettings(**{name: getattr(self, name) for name in names}, in_label_units=in_label_units)
+
+    def _is(self, name: str) -> bool:
+        """Whether the kernel was given by this name."""
+        return isinstance(self.kernel, str) and self.kernel == name
+
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        prior_variance: Any = None,
+        *,
+        mean_features: Any = None,
+        predictions: Any = None,
+    ) -> Any:
         """Predict the clean label, with its standard deviation or covariance on request.
 
         For a precomputed kernel X holds the kernel between new and training points; standard deviations then also need
-        ``prior_variance``, the kernel of each new point with itself.
+        ``prior_variance``, the kernel of each new point with itself. ``mean_features`` or ``predictions`` of the new rows
+        are needed where the fit had them.
         """
         check_is_fitted(self)
         if return_std and return_cov:
-            raise InvalidParameterError("return_std and return_cov cannot both be asked for.")
+            raise InvalidParameterError("return_std and return_cov cannot both be requested.")
         points = self._check_new_points(X)
+        mean = self._mean_at(points, MeanInputs(mean_features, predictions=predictions))
         if return_cov:
             covariance = self.kernel_(points) - self._predictor.explained(points)
-            return self._label_units(self._predictor.signal(points), points), self.scale_**2 * covariance
-        size = len(points)
-        signal, variance = np.empty(size), np.empty(size)
-        for start in range(0, size, _PREDICT_BLOCK):
-            block = points[start : start + _PREDICT_BLOCK]
-            signal[start : start + _PREDICT_BLOCK] = self._predictor.signal(block)
-            if return_std:
-                variance[start : start + _PREDICT_BLOCK] = self._predictor.explained_variance(block)
-        mean = self._label_units(signal, points)
+            return mean + self.scale_ * self._predictor.signal(points), self.scale_**2 * covariance
+        signal, variance = self._signal_at(points, return_std)
         if not return_std:
-            return mean
+            return mean + self.scale_ * signal
         if prior_variance is None:
             prior = self.kernel_.diag(points)
         else:
-            prior = np.asarray(prior_variance, dtype=float) * getattr(self.kernel_, "amplitude", 1.0)
-        return mean, self.scale_ * np.sqrt(np.maximum(prior - variance, 0.0))
+            prior = np.asarray(prior_variance, dtype=float) * tunable(self.kernel_).amplitude
+        return mean + self.scale_ * signal, self.scale_ * np.sqrt(np.maximum(prior - variance, 0.0))
 
-    def audit(
-        self,
-        fdr: float = 0.05,
-        *,
-        score: str = "odds",
-        threshold: str = "fdr",
-        cutoff: float | None = None,
-        confidence: float = 0.95,
-        calibrated: bool = True,
-        by_position: bool = False,
-    ) -> pd.DataFrame:
-        """One row per label, the most suspicious first.
+    def _signal_at(self, points: Any, with_variance: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The signal at new points, some at a time, and how much the labels reduce its variance on request."""
+        size = len(points)
+        signal, variance = np.empty(size), np.zeros(size)
+        for start in range(0, size, _PREDICT_BLOCK):
+            block = points[start : start + _PREDICT_BLOCK]
+            signal[start : start + _PREDICT_BLOCK] = self._predictor.signal(block)
+            if with_variance:
+                variance[start : start + _PREDICT_BLOCK] = self._predictor.explained_variance(block)
+        return signal, variance
 
-        Parameters
-        ----------
-        fdr : expected fraction of clean labels among those called suspect (for ``threshold="fdr"``).
-        score : orders the table. "odds" (logarithm of the odds that a label is wrong), "z", "noise_variance" (the paper's),
-            "loo_error" or "gain".
-        threshold, cutoff : "fdr", or "top-k" with the number of labels, or "z" with the number of standard deviations.
-        confidence : probability content of the interval around the expected label.
-        calibrated : whether z, p-values and intervals follow ``calibration_``: where clean labels spread more widely
-            than the model promises, as those of most real tables do, they say so. False takes ``z_`` as it is.
-        by_position : whether ``row`` is the position of the label in y instead of the user's own id.
-        """
-        check_is_fitted(self)
-        if threshold == "fdr":
-            cutoff = fdr
-        elif cutoff is None:
-            raise InvalidParameterError(f"threshold={threshold!r} needs a cutoff, for example cutoff=3.")
-        evidence = self.calibrated_evidence_ if calibrated else self.calibration_.with_wrong_group(self._evidence)
-        if by_position:
-            evidence = replace(evidence, rows=np.arange(evidence.label.size))
-        return audit_table(evidence, score=score, threshold=threshold, cutoff=cutoff, confidence=confidence)
-
-    @property
-    def calibration_(self) -> Calibration:
-        """How far leave-one-out errors spread, compared with ``loo_variance_``; found when first asked for."""
-        check_is_fitted(self)
-        if self._calibration is None:
-            # Labels that were set aside say nothing of how far others spread.
-            error = np.where(self._evidence.absurd, np.nan, self.loo_error_)
-            self._calibration = calibrate(error, self.loo_variance_, self.loo_mean_)
-        return self._calibration
-
-    @property
-    def calibrated_evidence_(self) -> Evidence:
-        """What the default audit is decided from, one entry per label in the order of y."""
-        return self.calibration_.apply(self._evidence)
+    def _mean_at(self, points: Any, inputs: MeanInputs) -> Any:
+        """Centre plus what the mean expects of new rows."""
+        if self.has_predictions_:
+            given = check_predictions(inputs.predictions, len(points))
+            if given is None:
+                raise InvalidParameterError(
+                    "the fit was made with predictions: pass those of the new rows to predict, too."
+                )
+            return self.center_ + given
+        if self.mean_model_ is None:
+            return self.center_
+        return self.center_ + self.mean_model_.predict(points if inputs.features is None else inputs.features)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = self._is("precomputed")
         return tags
 
     def _plan(self, points: Any, labels: np.ndarray, present: int) -> RankPlan | None:
         """Exact (None) or of which rank, for the number of labels that are present; refuses what does not fit into memory."""
         if _is_elsewhere(points):
-            if np.isnan(labels).any():
-                raise InvalidParameterError("rows on a cluster need all their labels: drop those without one first.")
-            plan = plan_on_workers(self.rank, present, self.inducing)
-            points.check_memory(plan.rank)
-            return plan
+            on_workers = plan_on_workers(self.rank, present)
+            points.check_memory(on_workers.rank)
+            return on_workers
         available = available_memory(self.memory)
-        plan = plan_rank(self.rank, present, available, self.inducing, self.storage)
+        plan = plan_rank(self.rank, present, available, self.storage)
         if plan is None:
             check_memory(labels.size, available)
         return plan
 
-    def _may_reorder(self, points: Any) -> bool:
-        """Whether the rows of an exact fit may come in another order: not those of kernel matrices, or other objects."""
-        return not (isinstance(self.kernel, str) or self._takes_objects()) and isinstance(points, np.ndarray)
-
     def _check_points(self, X: Any, rows: np.ndarray) -> Any:
         if _is_elsewhere(X):
-            if self._takes_objects() or isinstance(self.kernel, str) or self.mean not in (None, "none", AUTO):
+            left_open = self.mean is None or (isinstance(self.mean, str) and self.mean in ("none", AUTO))
+            if self._takes_objects() or self._is("precomputed") or not (left_open or X.local is not None):
                 raise InvalidParameterError(
                     "rows on a cluster need a kernel on features and mean=None: compute X first to use other models."
                 )
             self.n_features_in_ = X.shape[1]
             return X
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+        if self._is("precomputed"):
             matrix = check_kernel_matrix(X)
             self.n_features_in_ = matrix.shape[1]
             return matrix
@@ -419,88 +357,61 @@ class LabelNoiseRegressor(RegressorMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True, reset=False)
         return points
 
-    def _mean_for(
-        self, points: Any, target: np.ndarray, known_variance: np.ndarray, random_state: Any, progress: Any
-    ) -> tuple[Any, MeanChoice | None]:
-        """The mean function to use, and how it was chosen where that was left open."""
-        if not isinstance(self.mean, str):
-            return self.mean, None
-        if self.mean != AUTO:
-            return mean_named(self.mean), None
-        if _is_elsewhere(points) or self._takes_objects() or isinstance(self.kernel, str) or not np.ptp(target):
-            return None, None
-        seed = int(random_state.randint(np.iinfo(np.int32).max))
-        choice = choose_mean(self, points, target, np.sqrt(known_variance), seed, progress)
-        return mean_named(choice.name), choice
-
     def _takes_objects(self) -> bool:
         """Whether the kernel works on objects that are not rows of numbers."""
         if self.kernel is None or isinstance(self.kernel, str):
             return False
-        if hasattr(self.kernel, "requires_vector_input"):
+        if isinstance(self.kernel, Kernel):
             return not self.kernel.requires_vector_input
         return callable(self.kernel)
 
-    def _options(self, scale: float) -> FitOptions:
-        if self.base_noise == "auto":
-            base = None
-        elif not is_number(self.base_noise) or not (np.isfinite(self.base_noise) and self.base_noise >= 0):
-            raise InvalidParameterError(f"base_noise must be 'auto' or a variance >= 0, got {self.base_noise!r}.")
-        else:
-            base = float(self.base_noise) / scale**2
-        return FitOptions(
-            noise=self.noise,
-            base=base,
-            penalty=Penalty(self.penalty, self.penalty_power).rescaled(scale**2),
-            solver=self.solver,
-            tune=self.tune,
-            n_restarts=self.n_restarts,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            inference=self.inference,
-        )
+    def _store(self, found: FittedStages) -> None:
+        """Keep what was learned; from here on, nothing is fitted."""
+        data, process = found.data, found.process
+        self.kernel_ = process.kernel
+        self.center_, self.scale_ = process.center, process.scale
+        self.mean_model_, self.mean_choice_ = found.mean.model, found.mean.choice
+        self._points, self._fit_points = data.points, data.fit_points
+        self._predictor = process.predictor
+        if _is_elsewhere(data.points):
+            # What is needed from here on is in this process: the workers may go.
+            self._points, self._fit_points = data.points.local, None
+            self._predictor = process.predictor.without_rows()
+        self.rank_, self.captured_ = self._predictor.rank, self._predictor.captured
+        self.rows_, self.labels_ = data.rows, data.labels
+        self.set_aside_, self.set_aside_reason_ = data.aside.positions, data.aside.sentence(data.rows, data.labels)
+        self.n_copies_ = int(data.copies.positions.size)
+        self.has_predictions_ = data.mean_inputs.predictions is not None
+        self._similarity = as_kernel(None, data.points) if self._is(CONSTANT) else found.similarity
+        self._calibration = self._decision = None
+        self._store_evidence(found)
+        self._store_solver(process.fitted, process.scale)
 
-    def _scale_of(self, centred: np.ndarray) -> float:
-        """Robust scale of the labels; one where the kernel is used as it is, in label units."""
-        return 1.0 if self.tune == "none" and self.kernel is not None else robust_scale(centred)
-
-    def _label_units(self, signal: np.ndarray, points: Any) -> np.ndarray:
-        mean = self.center_ + self.scale_ * signal
-        return mean if self.mean_model_ is None else mean + self.mean_model_.predict(points)
-
-    def _copies(self, points: Any, labels: np.ndarray, known_variance: np.ndarray, present: np.ndarray) -> Copies:
-        """Rows that do not take part, since another like them does; kernel matrices and files are taken as they are."""
-        if isinstance(self.kernel, str) or mapping_of(points) is not None:
-            return Copies.none()
-        return Copies.among(points, (labels, known_variance), present)
-
-    def _store_evidence(
-        self, fitted: Any, points: Any, present: np.ndarray, labels: np.ndarray, copies: Copies
-    ) -> None:
-        if self._predictor.order is not None:
-            # A low-rank fit keeps similar points together; evidence is told in the order of y.
-            present = present[self._predictor.order]
+    def _store_evidence(self, found: FittedStages) -> None:
+        data, process = found.data, found.process
+        order = process.predictor.order
 
         def predict_at(absent: np.ndarray) -> Any:
+            inputs = data.mean_inputs.rows(absent)
+            given = {"mean_features": inputs.features, "predictions": inputs.predictions}
             if isinstance(self.kernel_, PrecomputedKernel):
-                prior = points.diagonal()[absent]
-                return self.predict(points[np.ix_(absent, present)], return_std=True, prior_variance=prior)
-            return self.predict(take_points(points, absent), return_std=True)
+                prior = data.points.diagonal()[absent]
+                present = data.present if order is None else data.present[order]
+                crossed = data.points[np.ix_(absent, present)]
+                return self.predict(crossed, return_std=True, prior_variance=prior, **given)
+            return self.predict(take_points(data.points, absent), return_std=True, **given)
 
-        found = LabelEvidence.of(fitted, labels, present, self.scale_, predict_at, copies, self.set_aside_)
-        self.base_noise_variance_ = fitted.base * self.scale_**2
-        self.jitter_ = fitted.jitter * self.scale_**2
-        self.base_noise_status_ = fitted.status
-        self.n_copies_ = int(copies.positions.size)
-        self.noise_variance_ = found.noise_variance
-        self.loo_mean_, self.loo_variance_ = found.loo_mean, found.loo_variance
-        self.loo_error_, self.z_ = found.loo_error, found.z
-        self.label_noise_, self.corrected_labels_ = found.label_noise, found.corrected
-        self._calibration: Calibration | None = None
-        aside = np.isin(np.arange(labels.size), self.set_aside_)
-        self._evidence = found.for_decisions(self.rows_, labels, aside)
+        evidence = evidence_in_label_units(process.fitted, self.scale_, order, data, predict_at)
+        self._evidence = evidence
+        self.noise_variance_, self.label_noise_ = evidence.noise_variance, evidence.label_noise
+        self.loo_mean_, self.loo_variance_ = evidence.expected, evidence.variance
+        self.loo_error_, self.z_ = evidence.error, evidence.z
+        self.corrected_labels_ = evidence.corrected
 
     def _store_solver(self, fitted: Any, scale: float) -> None:
+        self.base_noise_variance_ = fitted.base * scale**2
+        self.jitter_ = fitted.jitter * scale**2
+        self.base_noise_status_ = fitted.status
         ending = fitted.ending
         # log|K + S| of labels measured in another unit differs by a constant.
         shift = 2.0 * fitted.noise.size * np.log(scale)

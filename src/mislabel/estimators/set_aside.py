@@ -92,7 +92,7 @@ def _first_absurd(values: FloatArray, deviation: FloatArray) -> int:
     cuts = cuts[begins[cuts] & (beyond[cuts] <= few)]
     gap = deviation[cuts] / GAP > deviation[cuts - 1]
     huge = deviation[cuts] / FAR_BEYOND_DIGITS > _spread(deviation[: size - int(MOST * size)], middle, True)
-    for cut, with_gap in zip(cuts[gap | huge].tolist(), gap[gap | huge].tolist(), strict=True):
+    for cut, with_gap in zip(map(int, cuts[gap | huge]), gap[gap | huge].tolist(), strict=True):
         spread = _spread(deviation[:cut], middle, size - cut <= few)
         if not spread > 0.0:
             continue

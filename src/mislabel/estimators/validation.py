@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import numbers
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,8 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _num_samples, column_or_1d
 
+from mislabel._common.number_kinds import is_number as is_number
+from mislabel._common.number_kinds import is_whole as is_whole
 from mislabel.data.molecules import MoleculeSet, read_molecules
 from mislabel.errors import (
     InvalidFeaturesError,
@@ -24,6 +25,7 @@ from mislabel.errors import (
     MemoryBudgetError,
     describe_rows,
 )
+from mislabel.kernels.contract import GraphKernel
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.dense import largest_asymmetry
 from mislabel.linalg.mapped import let_go
@@ -118,20 +120,10 @@ def check_label_range(labels: FloatArray, present: IntArray, rows: np.ndarray) -
         )
 
 
-def is_number(value: Any) -> bool:
-    """Whether a parameter is a real number."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
-def is_whole(value: Any) -> bool:
-    """Whether a parameter is a whole number."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
 def seeded_generator(random_state: Any) -> np.random.RandomState:
     """The generator of all that is random, from a seed or as it is."""
     try:
-        return check_random_state(random_state)
+        return cast("np.random.RandomState", check_random_state(random_state))
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
             f"random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState, got {random_state!r}: {error}"
@@ -154,7 +146,7 @@ def check_objects(X: Any, kernel: Any) -> Any:
     if isinstance(X, np.ndarray):
         return X
     try:
-        return kernel.graphs_of(X) if hasattr(kernel, "graphs_of") else list(X)
+        return list(kernel.graphs_of(X) if isinstance(kernel, GraphKernel) else X)
     except TypeError as error:
         if np.iterable(X):
             raise
@@ -195,7 +187,7 @@ def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
             "(sklearn.impute) or drop those rows."
         )
     _check_feature_range(features)
-    return features
+    return np.asarray(features)
 
 
 def _named(rows: np.ndarray | None, size: int) -> np.ndarray:
@@ -260,7 +252,7 @@ def check_kernel_matrix(X: Any) -> FloatArray:
         )
     if difference > 0:
         matrix = 0.5 * (matrix + matrix.T)
-    return matrix
+    return np.asarray(matrix)
 
 
 def check_label_errors(y_err: Any, size: int, rows: np.ndarray) -> FloatArray:

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from mislabel.kernels.adapters import CallableKernel, PrecomputedKernel, as_kernel
-from mislabel.kernels.contraction import contracted_gradient
+from mislabel._common.lazy_names import lazy_names
+from mislabel.kernels.adapters import CallableKernel, PrecomputedKernel, as_kernel, contracted_gradient
+from mislabel.kernels.contract import TunableKernel
 from mislabel.kernels.table import TableKernel
-from mislabel.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from mislabel.kernels.graphs import (
@@ -42,6 +42,7 @@ __all__ = [
     "SquaredExponential",
     "TableKernel",
     "TensorProduct",
+    "TunableKernel",
     "WeightedSum",
     "as_kernel",
     "bond_kernel",

@@ -1,50 +1,54 @@
-"""Kernels that are not formulas: precomputed matrices and plain callables, under scikit-learn's kernel protocol."""
+"""Whatever a user may give for a kernel, under one contract: matrices, callables, kernels of scikit-learn, sums and products."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel, StationaryKernelMixin
+from sklearn.gaussian_process.kernels import (
+    ConstantKernel,
+    Exponentiation,
+    GenericKernelMixin,
+    Kernel,
+    KernelOperator,
+    Product,
+    StationaryKernelMixin,
+    Sum,
+    WhiteKernel,
+)
 
 from mislabel.errors import InvalidParameterError, KernelMatrixError, unknown_name
+from mislabel.kernels.contract import TunableKernel, WithAmplitude, fewest
 from mislabel.kernels.table import TableKernel
 from mislabel.linalg.contract import FloatArray, IntArray
 
 AMPLITUDE_RANGE = (1e-4, 1e4)
 
 
-class AmplitudeKernel(GenericKernelMixin, StationaryKernelMixin, Kernel):
+class AmplitudeKernel(GenericKernelMixin, StationaryKernelMixin, WithAmplitude, Kernel):
     """A fixed similarity times one learnable amplitude."""
 
-    amplitude: float
-    amplitude_bounds: tuple[float, float] | str
-
-    @property
-    def hyperparameter_amplitude(self) -> Hyperparameter:
-        """scikit-learn's description of the amplitude."""
-        return Hyperparameter("amplitude", "numeric", self.amplitude_bounds)
-
     @abstractmethod
-    def similarity(self, X, Y=None) -> FloatArray:
+    def similarity(self, X: Any, Y: Any = None) -> FloatArray:
         """The similarity matrix before the amplitude."""
 
-    def __call__(self, X, Y=None, eval_gradient=False):
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """Amplitude times similarity, with scikit-learn's gradient on request."""
         matrix = self.amplitude * self.similarity(X, Y)
         if not eval_gradient:
             return matrix
         return matrix, (np.empty((*matrix.shape, 0)) if self.hyperparameter_amplitude.fixed else matrix[:, :, None])
 
-    def contracted_gradient(self, X, weights: FloatArray) -> FloatArray:
+    def contracted_gradient(self, X: Any, weights: FloatArray) -> FloatArray:
         """``sum_ij W_ij K_ij``: the derivative by the logarithm of the amplitude."""
         if self.hyperparameter_amplitude.fixed:
             return np.zeros(0)
         return np.array([self.amplitude * np.einsum("ij,ij->", weights, self.similarity(X))])
 
-    def starting_from(self, X, label_variance: float) -> AmplitudeKernel:
+    def starting_from(self, X: Any, label_variance: float) -> AmplitudeKernel:
         """The same kernel, its amplitude matched to the labels' variance and bounded around that."""
         mean_diagonal = float(np.mean(self.diag(X))) / self.amplitude
         if not (np.isfinite(mean_diagonal) and mean_diagonal > 0.0):
@@ -52,9 +56,10 @@ class AmplitudeKernel(GenericKernelMixin, StationaryKernelMixin, Kernel):
                 f"the kernel of points with themselves must be positive, and is {mean_diagonal:.3g} on average."
             )
         start = label_variance / mean_diagonal
-        started = clone(self)
-        bounds = (AMPLITUDE_RANGE[0] * start, AMPLITUDE_RANGE[1] * start)
-        return started.set_params(amplitude=start, amplitude_bounds=bounds)
+        started: AmplitudeKernel = clone(self)
+        started.amplitude = start
+        started.amplitude_bounds = (AMPLITUDE_RANGE[0] * start, AMPLITUDE_RANGE[1] * start)
+        return started
 
 
 class PrecomputedKernel(AmplitudeKernel):
@@ -64,11 +69,11 @@ class PrecomputedKernel(AmplitudeKernel):
         self.amplitude = amplitude
         self.amplitude_bounds = amplitude_bounds
 
-    def similarity(self, X, Y=None) -> FloatArray:
+    def similarity(self, X: Any, Y: Any = None) -> FloatArray:
         """X, unchanged."""
         return np.asarray(X)
 
-    def diag(self, X):
+    def diag(self, X: Any) -> FloatArray:
         """Amplitude times the diagonal of X, which must be square."""
         X = np.asarray(X)
         if X.shape[0] != X.shape[1]:
@@ -76,7 +81,7 @@ class PrecomputedKernel(AmplitudeKernel):
                 "a precomputed (m, n) kernel does not contain the prior variances of the new points: pass them to predict "
                 "as prior_variance, an array of m numbers k(x, x)."
             )
-        return self.amplitude * X.diagonal()
+        return np.asarray(self.amplitude * X.diagonal())
 
 
 class CallableKernel(AmplitudeKernel):
@@ -87,7 +92,7 @@ class CallableKernel(AmplitudeKernel):
 
     def __init__(
         self,
-        function: Callable[..., object],
+        function: Callable[..., Any],
         amplitude: float = 1.0,
         amplitude_bounds: tuple[float, float] | str = "fixed",
     ) -> None:
@@ -95,7 +100,7 @@ class CallableKernel(AmplitudeKernel):
         self.amplitude = amplitude
         self.amplitude_bounds = amplitude_bounds
 
-    def similarity(self, X, Y=None) -> FloatArray:
+    def similarity(self, X: Any, Y: Any = None) -> FloatArray:
         """The callable's value for all pairs."""
         if self._takes_lists(X):
             matrix = np.asarray(self.function(X, X if Y is None else Y), dtype=float)
@@ -111,19 +116,19 @@ class CallableKernel(AmplitudeKernel):
             raise KernelMatrixError(f"the kernel function returned shape {matrix.shape}, expected {expected}.")
         return matrix
 
-    def diag(self, X):
+    def diag(self, X: Any) -> FloatArray:
         """Similarity of every object with itself."""
         return np.concatenate([self(X[i : i + 1]).ravel() for i in range(len(X))])
 
-    def _takes_lists(self, X) -> bool:
+    def _takes_lists(self, X: Any) -> bool:
         probe = [X[0], X[-1]] if isinstance(X, list | tuple) else X[[0, -1]]
         try:
-            return np.shape(self.function(probe, probe)) == (2, 2)
+            return bool(np.shape(self.function(probe, probe)) == (2, 2))
         except (TypeError, ValueError, AttributeError):
             return False
 
 
-def as_kernel(kernel: object, X, columns: IntArray | None = None) -> Kernel:
+def as_kernel(kernel: object, X: Any, columns: IntArray | None = None) -> Kernel:
     """Turn what the user gave into a kernel object; the user's own object is cloned, never changed.
 
     columns : the features that count for the default kernel, where X is not all of the data.
@@ -141,3 +146,77 @@ def as_kernel(kernel: object, X, columns: IntArray | None = None) -> Kernel:
     raise InvalidParameterError(
         f"kernel must be None, 'precomputed', a scikit-learn kernel or a callable, got {type(kernel).__name__}."
     )
+
+
+def tunable(kernel: Kernel) -> TunableKernel:
+    """What mislabel asks of a kernel: of the kernel itself where it implements the contract, else of a view of it."""
+    if isinstance(kernel, TunableKernel):
+        return kernel
+    if isinstance(kernel, Sum):
+        return _SumOfKernels(kernel)
+    if isinstance(kernel, Product):
+        return _ProductOfKernels(kernel)
+    return _PlainKernel(kernel)
+
+
+def contracted_gradient(kernel: Kernel, X: Any, weights: FloatArray) -> FloatArray:
+    """Contract the gradient of ``kernel(X)`` by log-hyperparameters with a symmetric weight matrix.
+
+    Sums and products are taken apart, so that only their leaves are differentiated: a kernel that implements
+    ``contracted_gradient`` does it itself, the usual leaves have short cuts, and any other kernel falls back to the
+    (n, n, p) gradient of its own ``eval_gradient``, one leaf at a time.
+    """
+    return tunable(kernel).contracted_gradient(X, weights)
+
+
+class _PlainKernel(TunableKernel):
+    """A view of a kernel of scikit-learn that knows nothing of the contract."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    @property
+    def formula(self) -> Kernel:
+        """The kernel that is viewed."""
+        return self._kernel
+
+    @property
+    def tuning_size(self) -> int | None:
+        """That of the part that is tuned on the fewest points."""
+        parts: list[Kernel] = []
+        if isinstance(self._kernel, KernelOperator):
+            parts = [self._kernel.k1, self._kernel.k2]
+        elif isinstance(self._kernel, Exponentiation):
+            parts = [self._kernel.kernel]
+        return fewest(tunable(part).tuning_size for part in parts)
+
+    def contracted_gradient(self, X: Any, weights: FloatArray) -> FloatArray:
+        """Short cuts for what has no gradient, constants and white noise."""
+        kernel = self._kernel
+        if kernel.n_dims == 0:
+            return np.zeros(0)
+        if isinstance(kernel, ConstantKernel):
+            return np.array([kernel.constant_value * weights.sum()])
+        if isinstance(kernel, WhiteKernel):
+            return np.array([kernel.noise_level * np.trace(weights)])
+        return super().contracted_gradient(X, weights)
+
+
+class _SumOfKernels(_PlainKernel):
+    """A view of ``k1 + k2``."""
+
+    def contracted_gradient(self, X: Any, weights: FloatArray) -> FloatArray:
+        """One after the other: ``dK = dK1 + dK2``, and each hyperparameter belongs to one of them."""
+        parts = (self._kernel.k1, self._kernel.k2)
+        return np.concatenate([contracted_gradient(part, X, weights) for part in parts])
+
+
+class _ProductOfKernels(_PlainKernel):
+    """A view of ``k1 * k2``."""
+
+    def contracted_gradient(self, X: Any, weights: FloatArray) -> FloatArray:
+        """By the product rule: each part is contracted with the weights times the other part."""
+        pairs = ((self._kernel.k1, self._kernel.k2), (self._kernel.k2, self._kernel.k1))
+        return np.concatenate(
+            [contracted_gradient(part, X, weights * other(X)) if part.n_dims else np.zeros(0) for part, other in pairs]
+        )

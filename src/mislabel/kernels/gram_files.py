@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mislabel.atomic_files import atomic_write, locked, remove_leftovers, reserve_space
+from mislabel._common.atomic_files import atomic_write, locked, remove_leftovers, reserve_space
 from mislabel.errors import GramFileError, GramFileWarning
 from mislabel.kernels.matrix_blocks import Blocks
 

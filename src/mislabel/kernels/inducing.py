@@ -5,25 +5,26 @@ Both need only columns of the kernel matrix, so they work for every kernel, grap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
+from sklearn.gaussian_process.kernels import Kernel
 
 from mislabel.errors import InvalidParameterError, unknown_name
-from mislabel.kernels.on_data import take_points
+from mislabel.kernels.adapters import PrecomputedKernel
+from mislabel.kernels.contract import FactorBuilder, RemoteRows
+from mislabel.kernels.on_data import n_features, take_points
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.mapped import let_go, new_mapped, take_mapped
 from mislabel.linalg.row_blocks import FactorRows, squared_norms
 
 #: Pivots drawn at a time.
 PIVOTS_AT_ONCE = 64
-#: Rows that k-means looks at.
-CLUSTERED_ROWS = 100_000
 #: How a factor may be kept.
-STORAGES = ("double", "single", "file")
+STORAGES = ("double", "file")
 #: Rows of the kernel evaluated at a time: at most so many, and no more numbers of factor and features than this.
 ROWS = 16384
 CELLS = 4_000_000
@@ -55,27 +56,6 @@ class PivotedFactor:
         return np.asarray(solve_triangular(self.root, cross.T, lower=True).T)
 
 
-class FactorBuilder(Protocol):
-    """Points on which a factor grows by some columns at a time, wherever they are kept."""
-
-    size: int
-
-    def diagonal(self) -> FloatArray:
-        """The kernel of every point with itself."""
-
-    def points(self, index: IntArray) -> Any:
-        """Some of the points."""
-
-    def rows(self, index: IntArray) -> FloatArray:
-        """Some rows of the factor, as far as it has grown."""
-
-    def extend(self, chosen: Any, known: FloatArray, root: FloatArray) -> FloatArray:
-        """Add the columns of the pivots ``chosen``; returns the squared norms of the new parts of all rows."""
-
-    def finish(self) -> FloatArray | FactorRows:
-        """The factor."""
-
-
 def new_columns(
     kernel: Any, points: Any, factor: Sequence[FloatArray], chosen: Any, known: FloatArray, root: FloatArray
 ) -> FloatArray:
@@ -102,15 +82,15 @@ def new_columns(
 
 
 def new_storage(shape: tuple[int, int], storage: str) -> np.ndarray:
-    """Room for a factor: doubles or single precision in memory, or single precision in a file that goes when it is let go."""
+    """Room for a factor: doubles in memory, or single precision in a file that goes when it is let go."""
     if storage not in STORAGES:
         raise unknown_name("storage", storage, STORAGES)
     if storage == "file":
         return new_mapped(shape, np.float32)
-    return np.zeros(shape, dtype=np.float64 if storage == "double" else np.float32)
+    return np.zeros(shape)
 
 
-class LocalFactor:
+class LocalFactor(FactorBuilder):
     """A factor that grows in an array of this process."""
 
     def __init__(self, kernel: Any, points: Any, rank: int, storage: str = "double") -> None:
@@ -136,8 +116,8 @@ class LocalFactor:
         squares = np.empty(self.size)
         end = self._done + len(root)
         # Features are there twice: as they are, and divided by the length scales.
-        features = self._points.shape[1] if isinstance(self._points, np.ndarray) and self._points.ndim == 2 else 0
-        rows = int(np.clip(CELLS // (2 * features + self._factor.shape[1]), 1, ROWS))
+        cells = 2 * n_features(self._points) + self._factor.shape[1]
+        rows = int(np.clip(CELLS // cells, 1, ROWS))
         for start in range(0, self.size, rows):
             part = slice(start, min(start + rows, self.size))
             points = take_points(self._points, np.arange(part.start, part.stop))
@@ -154,6 +134,17 @@ class LocalFactor:
         return self._factor[:, : self._done]
 
 
+def _builder(kernel: Kernel, points: Any, rank: int, storage: str) -> FactorBuilder:
+    if isinstance(kernel, PrecomputedKernel):
+        raise InvalidParameterError(
+            f"a precomputed matrix of {len(points)} points has no low-rank fit, which evaluates the kernel at new points: use "
+            "rank=None, or give the kernel itself instead of its matrix."
+        )
+    if isinstance(points, RemoteRows):
+        return points.factor_builder(kernel)
+    return LocalFactor(kernel, points, rank, storage)
+
+
 def pivoted_factor(
     kernel: Any,
     points: Any,
@@ -165,11 +156,9 @@ def pivoted_factor(
     """Randomly pivoted Cholesky: pivots are drawn with the chance of what they leave unexplained.
 
     Fewer than ``rank`` columns come back where the kernel has no more to give, or leaves no more than ``enough`` variance on
-    average. Points that are kept elsewhere bring
-    their own ``factor_builder``.
+    average. Rows that are kept elsewhere bring their own ``factor_builder``.
     """
-    make: Callable[..., FactorBuilder] | None = getattr(points, "factor_builder", None)
-    builder = LocalFactor(kernel, points, rank, storage) if make is None else make(kernel)
+    builder = _builder(kernel, points, rank, storage)
     diagonal = builder.diagonal()
     remaining = diagonal.copy()
     pivots: list[int] = []
@@ -188,7 +177,7 @@ def pivoted_factor(
         remaining[np.delete(drawn, kept)] = 0.0
         if not kept.size:
             continue
-        root = np.linalg.cholesky(corner[np.ix_(kept, kept)])
+        root = np.asarray(np.linalg.cholesky(corner[np.ix_(kept, kept)]), dtype=float)
         remaining -= builder.extend(take_points(chosen, kept), known[kept], root)
         np.maximum(remaining, 0.0, out=remaining)
         pivots += drawn[kept].tolist()
@@ -199,38 +188,6 @@ def pivoted_factor(
         root[rows.shape[1] - len(rows) : rows.shape[1], : rows.shape[1]] = rows
     explained = 1.0 - float(remaining.sum() / diagonal.sum())
     return PivotedFactor(builder.finish(), remaining, index, builder.points(index), root, explained)
-
-
-def centred_factor(
-    kernel: Any, points: Any, rank: int, random_state: np.random.RandomState, storage: str = "double"
-) -> PivotedFactor:
-    """A factor from the centres of k-means clusters instead of from pivots; for rows of numbers in this process.
-
-    Features are clustered in units of their own spread.
-    """
-    from sklearn.cluster import MiniBatchKMeans  # slow to import, and seldom asked for
-
-    if not isinstance(points, np.ndarray):
-        raise InvalidParameterError(
-            "inducing='kmeans' needs features in this process; use 'pivoted' for anything else."
-        )
-    spread = points.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
-    some = (
-        points
-        if len(points) <= CLUSTERED_ROWS
-        else points[random_state.choice(len(points), CLUSTERED_ROWS, replace=False)]
-    )
-    clusters = MiniBatchKMeans(min(rank, len(some)), batch_size=4096, n_init=1, random_state=random_state)
-    centres = np.unique(clusters.fit(some / spread).cluster_centers_, axis=0) * spread
-    builder = LocalFactor(kernel, points, len(centres), storage)
-    diagonal = builder.diagonal()
-    corner = np.asarray(kernel(centres), dtype=float)
-    kept = _independent(corner, np.asarray(kernel.diag(centres)))
-    centres, root = centres[kept], np.linalg.cholesky(corner[np.ix_(kept, kept)])
-    rest = np.maximum(diagonal - builder.extend(centres, np.zeros((len(kept), 0)), root), 0.0)
-    captured = 1.0 - float(rest.sum() / diagonal.sum())
-    return PivotedFactor(builder.finish(), rest, np.zeros(0, dtype=np.intp), centres, root, captured)
 
 
 def _independent(corner: FloatArray, scale: FloatArray) -> IntArray:
@@ -308,14 +265,14 @@ def similar_blocks(factor: FloatArray, block_size: int, random_state: np.random.
 
 def _main_direction(rows: FloatArray, random_state: np.random.RandomState) -> FloatArray:
     """The direction of most spread, by a few power iterations."""
-    direction = random_state.standard_normal(rows.shape[1])
+    direction = np.asarray(random_state.standard_normal(rows.shape[1]))
     for _ in range(8):
         following = rows.T @ (rows @ direction)
         norm = np.linalg.norm(following)
         if norm == 0.0:
             break
         direction = following / norm
-    return np.asarray(direction)
+    return direction
 
 
 def rest_by_block(kernel: Any, points: Any, factor: FloatArray, blocks: Blocks) -> list[FloatArray]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 
 from mislabel.errors import KernelMatrixError
-from mislabel.kernels.adapters import AmplitudeKernel, PrecomputedKernel
-from mislabel.kernels.contraction import contracted_gradient
+from mislabel.kernels.adapters import AmplitudeKernel, PrecomputedKernel, contracted_gradient, tunable
+from mislabel.kernels.contract import RemoteRows
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.mapped import let_go, mapping_of, new_mapped, take_mapped
 
@@ -61,9 +61,8 @@ class KernelOnData:
 
         In double precision where there is a choice: rounding errors spoil the derivatives of likelihoods.
         """
-        precise = getattr(self.kernel, "precise", None)
-        kernel = self.kernel if precise is None else precise()
-        only_scale = getattr(kernel, "scale_power", None) is not None
+        kernel = tunable(self.kernel).precise()
+        only_scale = tunable(kernel).scale_power is not None
         return ScaledMatrix(kernel, self.points) if only_scale else MatrixWithSlopes(kernel, self.points)
 
     def on_all(self, other: KernelOnData) -> KernelOnData:
@@ -74,7 +73,7 @@ class KernelOnData:
 
     def all_shapes(self) -> list[KernelOnData]:
         """This kernel, and its variants where it comes in several shapes to choose from."""
-        others = getattr(self.kernel, "other_shapes", list)()
+        others = tunable(self.kernel).other_shapes()
         return [self, *(KernelOnData(other, self.points) for other in others)]
 
     def matrix(self) -> FloatArray:
@@ -109,7 +108,8 @@ class MatrixWithSlopes(KernelOnData):
         """``sum_ij W_ij dK_ij / dtheta``."""
         if self._slopes is None:
             self.matrix()
-        return np.asarray(np.einsum("ij,ijk->k", weights, self._slopes))
+        slopes = np.asarray(self._slopes)
+        return np.asarray(np.einsum("ij,ijk->k", weights, slopes))
 
     def all_shapes(self) -> list[KernelOnData]:
         """There is only this one."""
@@ -129,8 +129,9 @@ class ScaledMatrix(MatrixWithSlopes):
 
     def matrix(self) -> FloatArray:
         """The kernel matrix; its derivative is a multiple of it."""
-        power, (log_scale, matrix) = self.kernel.scale_power, self._first
-        matrix = np.multiply(matrix, np.exp(power * (self.theta[0] - log_scale)), order="F")
+        power, (log_scale, first) = tunable(self.kernel).scale_power, self._first
+        assert power is not None  # such kernels alone are scaled
+        matrix: FloatArray = np.multiply(first, np.exp(power * (self.theta[0] - log_scale)), order="F")
         self._slopes = power * matrix[:, :, None]
         return matrix
 
@@ -194,11 +195,7 @@ class FrozenShape(KernelOnData):
 
 def scaled_kernel(kernel: Kernel, factor: float) -> Kernel:
     """A kernel times a number, by its own amplitude where it has one."""
-    if hasattr(kernel, "scaled"):
-        return kernel.scaled(factor)
-    if hasattr(kernel, "amplitude"):
-        return clone(kernel).set_params(amplitude=kernel.amplitude * factor)
-    return ConstantKernel(factor) * kernel
+    return tunable(kernel).scaled(factor)
 
 
 def _mapped_rows(points: FloatArray, index: IntArray) -> FloatArray:
@@ -212,9 +209,7 @@ def _mapped_rows(points: FloatArray, index: IntArray) -> FloatArray:
 
 def tuning_size(kernel: Kernel) -> int | None:
     """On how many points an expensive kernel is tuned; None if its evaluation costs no more than the fit."""
-    parts = [part for name in ("k1", "k2", "kernel") if (part := getattr(kernel, name, None)) is not None]
-    sizes = [getattr(kernel, "tuning_size", None), *map(tuning_size, parts)]
-    return min((size for size in sizes if size is not None), default=None)
+    return tunable(kernel).tuning_size
 
 
 def take(points: Any, index: IntArray, kernel: Kernel) -> Any:
@@ -226,10 +221,27 @@ def take(points: Any, index: IntArray, kernel: Kernel) -> Any:
 
 def take_points(points: Any, index: IntArray) -> Any:
     """Rows of an array, items of a list, or rows that are kept elsewhere."""
-    if hasattr(points, "take_rows"):
+    if isinstance(points, RemoteRows):
         return points.take_rows(index)
     if not isinstance(points, np.ndarray):
         return [points[int(i)] for i in index]
     if index.size > MAPPED_FROM and mapping_of(points) is not None:
         return _mapped_rows(points, index)
     return take_mapped(points, index)
+
+
+def kept(points: Any, index: IntArray, kernel: Kernel) -> Any:
+    """Some of the points for a fit to them, in ascending order where they are elsewhere: there they stay."""
+    return points.kept(index) if isinstance(points, RemoteRows) else take(points, index, kernel)
+
+
+def each_block(points: FloatArray | RemoteRows, work: Callable[[FloatArray], Any]) -> list[Any]:
+    """``work`` of the features, block by block in the order of the rows; an array of this process is one block."""
+    return points.each_block(work) if isinstance(points, RemoteRows) else [work(points)]
+
+
+def n_features(points: Any) -> int:
+    """How many numbers describe a point; none if points are other objects."""
+    if isinstance(points, RemoteRows) or (isinstance(points, np.ndarray) and points.ndim == 2):
+        return int(points.shape[1])
+    return 0

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, NormalizedKernelMixin, StationaryKernelMixin
 
 from mislabel.errors import InvalidFeaturesError, unknown_name
+from mislabel.kernels.contract import WithAmplitude
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.triangles import mirror_lower
 
@@ -31,7 +33,7 @@ ROUNDING = 8.0 * float(np.finfo(float).eps)
 _BLOCK_ELEMENTS = 1 << 15
 
 
-class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
+class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, WithAmplitude, Kernel):
     """``amplitude * shape(distance)``, with features divided by their own length scales.
 
     Parameters
@@ -76,16 +78,11 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         if n_features > FEW_FEATURES:
             bounds = LENGTH_RANGE[0], LENGTH_RANGE[1] * float(broad)
             return cls(1.0, float(START_LENGTH * broad), "matern52", AMPLITUDE_RANGE, bounds, spread, kept)
-        bounds = np.column_stack([LENGTH_RANGE[0] * spread, LENGTH_RANGE[1] * spread * broad])
+        bounds_of_each = np.column_stack([LENGTH_RANGE[0] * spread, LENGTH_RANGE[1] * spread * broad])
         if n_features == 1:
-            only = tuple(bounds[0].tolist())
-            return cls(1.0, float(START_LENGTH * spread[0]), "matern52", AMPLITUDE_RANGE, only, columns=kept)
-        return cls(1.0, START_LENGTH * broad * spread, "matern52", AMPLITUDE_RANGE, bounds, columns=kept)
-
-    @property
-    def hyperparameter_amplitude(self) -> Hyperparameter:
-        """scikit-learn's description of the amplitude."""
-        return Hyperparameter("amplitude", "numeric", self.amplitude_bounds)
+            low, high = bounds_of_each[0].tolist()
+            return cls(1.0, float(START_LENGTH * spread[0]), "matern52", AMPLITUDE_RANGE, (low, high), columns=kept)
+        return cls(1.0, START_LENGTH * broad * spread, "matern52", AMPLITUDE_RANGE, bounds_of_each, columns=kept)
 
     @property
     def hyperparameter_length_scale(self) -> Hyperparameter:
@@ -94,7 +91,7 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             return Hyperparameter("length_scale", "numeric", self.length_scale_bounds, len(self.length_scale))
         return Hyperparameter("length_scale", "numeric", self.length_scale_bounds)
 
-    def __call__(self, X, Y=None, eval_gradient=False):
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """The kernel matrix, and on request its (n, n, p) gradient as scikit-learn defines it."""
         if Y is None:
             X = self._scaled(X)
@@ -118,11 +115,11 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             matrix[start:stop] = self._apply_shape(block)
         return matrix
 
-    def diag(self, X):
+    def diag(self, X: Any) -> FloatArray:
         """The amplitude, once per row."""
         return np.full(len(X), float(self.amplitude))
 
-    def contracted_gradient(self, X, weights: FloatArray) -> FloatArray:
+    def contracted_gradient(self, X: Any, weights: FloatArray) -> FloatArray:
         """``sum_ij weights_ij dK_ij / d log theta`` for symmetric weights.
 
         With ``G = weights o dk/d(r^2)`` a length scale's derivative is ``-2 sum_ij G_ij (x_id - x_jd)^2``, which is
@@ -204,7 +201,7 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         scales = np.asarray(self.length_scale, dtype=float) * (1.0 if self.units is None else self.units)
         return (X - (X.mean(axis=0) if center is None else center)) / scales
 
-    def _checked(self, X) -> FloatArray:
+    def _checked(self, X: Any) -> FloatArray:
         X = np.asarray(X, dtype=float)
         if X.ndim == 1:
             X = X[:, None]
@@ -218,7 +215,7 @@ class TableKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             size = np.size(values) if values is not None else 1
             if size not in (1, X.shape[1]):
                 raise InvalidFeaturesError(f"the kernel has {size} {what} but the data has {X.shape[1]} features.")
-        return X
+        return np.asarray(X)
 
 
 def telling_columns(features: FloatArray) -> IntArray:
@@ -233,13 +230,13 @@ def telling_columns(features: FloatArray) -> IntArray:
     first: dict[bytes, int] = {}
     for column in varying.tolist():
         content = np.ascontiguousarray(features[:, column] + 0.0)  # -0 becomes 0
-        first.setdefault(hashlib.blake2b(content).digest(), column)
+        first.setdefault(hashlib.blake2b(content.data).digest(), column)
     return np.array(sorted(first.values()) or [0], dtype=np.intp)
 
 
 def _spread_of(features: FloatArray) -> FloatArray:
     """Standard deviations; one where there is none (a constant feature says nothing: any length scale will do)."""
-    spread = features.std(axis=0)
+    spread = np.sort(features, axis=0).std(axis=0)  # sorted: the order of rows changes no digit
     return np.where(features.max(axis=0) > features.min(axis=0), spread, 1.0)
 
 

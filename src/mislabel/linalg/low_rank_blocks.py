@@ -111,6 +111,8 @@ class BlockLowRankCovariance(ReducedCovariance):
         self._signal = signal
         self._noise = np.asarray(noise, dtype=float)
         self._factors: list[FloatArray] = []
+        #: ``L^-1 V`` of every block, until the diagonal of the inverse was made of it.
+        self._halves: list[FloatArray] = []
         reduced = np.zeros((signal.rank, signal.rank), order="F")
         logdet = 0.0
         for number, part in signal.parts():
@@ -121,8 +123,9 @@ class BlockLowRankCovariance(ReducedCovariance):
                 raise not_definite(part.start + info)
             self._factors.append(lower)
             logdet += 2.0 * float(np.log(lower.diagonal()).sum())
-            half = blas.dtrsm(1.0, lower, np.asfortranarray(signal.factor_rows(part)), lower=1, overwrite_b=1).T
-            reduced = blas.dsyrk(1.0, half, beta=1.0, c=reduced, lower=1, overwrite_c=1)
+            half = blas.dtrsm(1.0, lower, np.asfortranarray(signal.factor_rows(part)), lower=1, overwrite_b=1)
+            self._halves.append(half)
+            reduced = blas.dsyrk(1.0, half, trans=1, beta=1.0, c=reduced, lower=1, overwrite_c=1)
         reduced[np.diag_indices_from(reduced)] += 1.0
         self._root, info = lapack.dpotrf(reduced, lower=1, overwrite_a=1, clean=1)
         if info != 0:
@@ -160,10 +163,11 @@ class BlockLowRankCovariance(ReducedCovariance):
             found = np.empty(self.size)
             for number, part in signal.parts():
                 inverse, _ = lapack.dtrtri(self._factors[number], lower=1)
-                solved = self._solve_rest(number, signal.factor_rows(part))
+                solved = blas.dtrsm(1.0, self._factors[number], self._halves[number], lower=1, trans_a=1, overwrite_b=1)
                 half = blas.dtrsm(1.0, self._root, np.asfortranarray(solved.T), lower=1, overwrite_b=1)
                 found[part] = np.einsum("ij,ij->j", inverse, inverse) - np.einsum("ij,ij->j", half, half)
             self._inverse_diagonal = found
+            self._halves = []
         return self._inverse_diagonal
 
     def inverse_block(self, index: IntArray) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mislabel.atomic_files import reserve_space
+from mislabel._common.atomic_files import reserve_space
 
 
 def new_mapped(shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
@@ -33,11 +33,9 @@ _ROWS_AT_ONCE = 16
 
 def mapping_of(array: Any) -> mmap.mmap | None:
     """The file mapping that an array, or the array it is a view of, lies in."""
-    while array is not None:
-        if isinstance(array, mmap.mmap):
-            return array
-        array = getattr(array, "base", None)
-    return None
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return array if isinstance(array, mmap.mmap) else None
 
 
 def let_go(array: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mislabel.compiled_loops import compiled
+from mislabel._common.compiled_loops import compiled
 from mislabel.linalg.contract import FloatArray
 
 

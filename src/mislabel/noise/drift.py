@@ -12,9 +12,9 @@ import numpy as np
 from scipy.linalg import cho_solve_banded, cholesky_banded
 from scipy.optimize import minimize
 
+from mislabel._common.robust import robust_std
 from mislabel.linalg.contract import FloatArray
 from mislabel.noise.pricing import fit_two_groups
-from mislabel.robust import robust_std
 
 #: So many successive residuals tell the three numbers.
 ENOUGH = 20_000

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
+from mislabel._common.progress import Progress
 from mislabel.errors import unknown_name
 from mislabel.kernels.on_data import KernelOnData, tuning_size
 from mislabel.linalg.contract import FloatArray, IntArray
@@ -21,12 +22,14 @@ from mislabel.noise.marginal import MarginalObjective
 from mislabel.noise.newton_search import newton_search
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.pricing import DEFAULT_PRICE, FEW_LABELS, HIDDEN_EVIDENCE, fit_scale_mixture, fit_two_groups
-from mislabel.progress import Progress
 
 #: From this many labels on, a part of them serves to find the rough shape of the model before all are looked at: a
 #: fifth, within these limits.
 SCOUT_FROM = 900
 SCOUT_RANGE = (400, 600)
+#: From this many labels on, so many are looked at in between, and all of them in fewer steps.
+MIDDLE_FROM, MIDDLE = 2500, 1500
+LAST_STEPS = 12
 #: Bounds on the base noise, relative to the labels' variance.
 BASE_RANGE = (1e-8, 10.0)
 START_BASE = 0.1
@@ -281,11 +284,13 @@ def tune(
         if shape_only and (whole := best.kernel.on_all(task.kernel)).is_scaled_matrix:
             noise = np.zeros(size)
             return Tuned(whole, best.base, noise, best.objective.penalty.price, best.value, evaluations)
-        best = best.moved_to(task)
-        if task.per_label:
-            best.settle_noise()
-            if task.base is None and best.hides_two_kinds():
-                best = _from_lower_base(best)
+        if size >= MIDDLE_FROM and scouts < MIDDLE and tuning_size(task.kernel.kernel) is None:
+            some = np.sort(random_state.choice(size, MIDDLE, replace=False))
+            best = _moved(best, task.subset(some))
+            _finish(best, strategy, max_iter, 1)
+            evaluations += best.objective.n_evaluations
+            max_iter = min(max_iter, LAST_STEPS)
+        best = _moved(best, task)
     report("hyperparameters, final rounds", 0.5)
     counted = 0 if scout_task is not task else best.objective.n_evaluations
     _finish(best, strategy, max_iter, PRICE_ROUNDS if scout_task is task else 1)
@@ -297,6 +302,16 @@ def tune(
         best.value,
         evaluations + best.objective.n_evaluations - counted,
     )
+
+
+def _moved(search: _Search, task: TuningTask) -> _Search:
+    """The same point on more labels, their noise variances found; with far lower base noise where that is better."""
+    found = search.moved_to(task)
+    if task.per_label:
+        found.settle_noise()
+        if task.base is None and found.hides_two_kinds():
+            found = _from_lower_base(found)
+    return found
 
 
 def _scout(task: TuningTask, kernel: KernelOnData, strategy: str, max_iter: int) -> _Search:

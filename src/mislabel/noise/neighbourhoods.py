@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
+from mislabel._common.progress import Progress
 from mislabel.kernels.on_data import KernelOnData, take_points
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.noise.mixture import (
@@ -28,7 +29,6 @@ from mislabel.noise.mixture import (
     mixture_density,
 )
 from mislabel.noise.mixture_start import with_noise
-from mislabel.progress import Progress
 
 #: Labels that each prediction is made from: the nearest, and as many at random.
 NEAR, FAR = 24, 24

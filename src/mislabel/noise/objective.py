@@ -24,21 +24,6 @@ def gradient(weights: FloatArray, precision: FloatArray) -> FloatArray:
     return precision - weights**2
 
 
-def hessian(inverse: FloatArray, weights: FloatArray) -> FloatArray:
-    """``d2L/ds2 = 2 (a a') o C - C o C``."""
-    return inverse * (2.0 * np.outer(weights, weights) - inverse)
-
-
-def fisher_information(inverse: FloatArray) -> FloatArray:
-    """``C o C``: the expected Hessian under the model."""
-    return inverse * inverse
-
-
-def average_information(inverse: FloatArray, weights: FloatArray) -> FloatArray:
-    """``(a a') o C``: the mean of Hessian and Fisher information, always positive semi-definite."""
-    return inverse * np.outer(weights, weights)
-
-
 def kkt_residual(noise: FloatArray, slope: FloatArray, precision: FloatArray) -> float:
     """How far ``s`` is from optimal: ``max_i b_i |s_i - max(0, s_i - g_i / b_i^2)|``, without units.
 

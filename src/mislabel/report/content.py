@@ -6,23 +6,22 @@ import base64
 import csv
 import hashlib
 import io
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mislabel import __version__
+from mislabel._common.version import __version__
 from mislabel.data.corrections import why_not_written
-from mislabel.data.formats.contract import Dialect, ReadOptions
+from mislabel.data.formats.contract import Dialect
 from mislabel.data.large_tables import LargeTable
 from mislabel.data.number_text import Notation
 from mislabel.data.table_files import TableFile
 from mislabel.decisions import coverage
 from mislabel.decisions.patterns import confidence_words
-from mislabel.estimators.one_call import Audit
+from mislabel.report.findings import Findings
 from mislabel.report.words import model_line, number, pattern_line, summary_lines, trust_lines
 
 #: Rows with their own features and neighbours; the rest are shown by their numbers alone.
@@ -44,45 +43,62 @@ HISTOGRAM_RANGE = 6.0
 _LARGEST_Z = 1e30
 
 
+def _no_options() -> dict[str, str | None]:
+    return {"sheet": None, "decimal": None, "thousands": None}
+
+
 @dataclass(frozen=True)
 class Source:
-    """Where the labels came from."""
+    """Where the labels came from, and how they are written there.
+
+    fingerprint : of the file's bytes, or of the values of a table that came from no file.
+    read_options : what the user said about how to read it, which whoever writes it back must know too.
+    notation, decimal : how the file writes its labels, and their decimal mark.
+    notes : what had to be decided while reading. described : how a text table is written, in words; None for anything else.
+    header, cells : of a text table, as they stand in it.
+    why_not : why decisions cannot be written back into such a file, in a sentence; None where they can.
+    """
 
     name: str
     fingerprint: str
-    table: TableFile | LargeTable | None = None
+    read_options: dict[str, str | None] = field(default_factory=_no_options)
+    notation: Notation = field(default_factory=Notation)
+    decimal: str = "."
+    notes: list[str] = field(default_factory=list)
+    described: str | None = None
+    dialect: Dialect | None = None
+    header: list[str] = field(default_factory=list)
+    cells: pd.DataFrame | None = None
+    why_not: str | None = None
+    is_file: bool = False
 
-    @property
-    def read_options(self) -> dict[str, str | None]:
-        """What the user said about how to read it, which whoever writes it back must know too."""
-        options = self.table.options if self.table is not None else ReadOptions()
-        return {"sheet": options.sheet, "decimal": options.numbers.decimal, "thousands": options.numbers.thousands}
-
-    def notation(self, label: str) -> Notation:
-        """How the file writes its labels."""
-        return self.table.notation(label) if isinstance(self.table, TableFile) else Notation()
-
-    def decimal(self, label: str) -> str:
-        """The decimal mark of the labels."""
-        found = self.table.notations.get(label) if isinstance(self.table, TableFile) else None
-        return "." if found is None else found.decimal
-
-    @property
-    def notes(self) -> list[str]:
-        """What had to be decided while reading."""
-        return self.table.notes if self.table is not None else []
-
-    def describe(self) -> str | None:
-        """How a text table is written, in words; None for anything else."""
-        return self.table.describe() if isinstance(self.table, TableFile) else None
-
-    @property
-    def dialect(self) -> Dialect | None:
-        """How a text table is written; None for anything else."""
-        return self.table.dialect if isinstance(self.table, TableFile) else None
+    @classmethod
+    def of_file(cls, table: TableFile | LargeTable, label: str) -> Source:
+        """Of a table that was read from a file."""
+        numbers = table.options.numbers
+        common = cls(
+            table.path.name,
+            table.fingerprint,
+            {"sheet": table.options.sheet, "decimal": numbers.decimal, "thousands": numbers.thousands},
+            notes=list(table.notes),
+            why_not=why_not_written(table.path),
+            is_file=True,
+        )
+        if isinstance(table, LargeTable):
+            return common
+        found = table.notations.get(label)
+        return replace(
+            common,
+            notation=table.notation(label),
+            decimal="." if found is None else found.decimal,
+            described=table.describe(),
+            dialect=table.dialect,
+            header=list(table.header),
+            cells=table.cells,
+        )
 
 
-def report_content(audit: Audit, source: Source) -> dict[str, Any]:
+def report_content(audit: Findings, source: Source) -> dict[str, Any]:
     """Everything the page needs, ready for JSON."""
     evidence = audit.model.calibrated_evidence_
     details = _Details.of(audit)
@@ -103,12 +119,12 @@ def report_content(audit: Audit, source: Source) -> dict[str, Any]:
         "audit": _audit_id(rows),
         "file": _file(audit, source),
         "label": audit.label,
-        "numbers": _numbers(source, audit.label),
+        "numbers": _numbers(source),
         "id": audit.id,
         "fdr": audit.fdr,
         "suspects": audit.n_suspects,
-        "words": summary_lines(audit, source.decimal(audit.label))[:2],
-        "trust": [model_line(audit), *trust_lines(audit, source.decimal(audit.label))],
+        "words": summary_lines(audit, source.decimal)[:2],
+        "trust": [model_line(audit), *trust_lines(audit, source.decimal)],
         "patternLine": pattern_line(audit),
         "patterns": _patterns(audit, kept),
         "used": audit.used,
@@ -124,14 +140,14 @@ def report_content(audit: Audit, source: Source) -> dict[str, Any]:
     }
 
 
-def _file(audit: Audit, source: Source) -> dict[str, Any]:
+def _file(audit: Findings, source: Source) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": source.name,
         "sha256": source.fingerprint,
         "rows": len(audit.frame),
         **source.read_options,
         # Why decisions cannot be written back into such a file, in a sentence; None where they can.
-        "apply": why_not_written(Path(source.name)),
+        "apply": source.why_not,
     }
     if (dialect := source.dialect) is not None:
         found["dialect"] = {
@@ -147,13 +163,13 @@ def _audit_id(rows: dict[str, str]) -> str:
     return hashlib.sha256("\n".join(rows.values()).encode("ascii")).hexdigest()
 
 
-def _numbers(source: Source, label: str) -> dict[str, Any]:
+def _numbers(source: Source) -> dict[str, Any]:
     """How the file writes its labels, which is how the page shows, reads and writes them.
 
     decimal, thousands : the marks; no thousands mark is "". decimals : how many every cell of the column has, None where
     they differ. most : how many the longest has.
     """
-    notation = source.notation(label)
+    notation = source.notation
     return {
         "decimal": notation.decimal,
         "thousands": notation.thousands,
@@ -162,14 +178,14 @@ def _numbers(source: Source, label: str) -> dict[str, Any]:
     }
 
 
-def _ids(audit: Audit, kept: NDArray[np.intp]) -> list[str] | None:
+def _ids(audit: Findings, kept: NDArray[np.intp]) -> list[str] | None:
     """The ids of the rows exactly as they are written; None where they are the positions."""
     if _ids_are_positions(audit):
         return None
     return ["" if row is None or row is pd.NA or row != row else str(row) for row in audit.table["row"].iloc[kept]]
 
 
-def _ids_are_positions(audit: Audit) -> bool:
+def _ids_are_positions(audit: Findings) -> bool:
     rows = audit.table["row"].to_numpy()
     return rows.dtype.kind in "iu" and bool(np.array_equal(rows, audit.positions))
 
@@ -190,7 +206,7 @@ def _cell(value: Any) -> str:
     return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
 
 
-def _kept(audit: Audit, details: _Details) -> NDArray[np.intp]:
+def _kept(audit: Findings, details: _Details) -> NDArray[np.intp]:
     """Ranks of the rows that the page holds: all, or the most suspicious and those that others refer to."""
     size = len(audit.table)
     if size <= MOST_ROWS:
@@ -223,11 +239,11 @@ class _Details:
     similarity: NDArray[np.float64]
 
     @classmethod
-    def of(cls, audit: Audit) -> _Details:
+    def of(cls, audit: Findings) -> _Details:
         ranks = _detailed(audit.table)
         return cls(ranks, *audit.neighbours(audit.positions[ranks].tolist(), NEIGHBOURS))
 
-    def content(self, audit: Audit, kept: NDArray[np.intp]) -> dict[str, Any]:
+    def content(self, audit: Findings, kept: NDArray[np.intp]) -> dict[str, Any]:
         """Ranks in the page are places in ``kept``."""
         positions = audit.positions[self.ranks]
         columns = audit.used[:MOST_FEATURES]
@@ -250,7 +266,7 @@ class _Details:
         }
 
 
-def _patterns(audit: Audit, kept: NDArray[np.intp]) -> list[dict[str, Any]]:
+def _patterns(audit: Findings, kept: NDArray[np.intp]) -> list[dict[str, Any]]:
     rank_of = audit.ranks
     return [
         {
@@ -263,7 +279,7 @@ def _patterns(audit: Audit, kept: NDArray[np.intp]) -> list[dict[str, Any]]:
     ]
 
 
-def _by_feature(audit: Audit) -> list[dict[str, Any]]:
+def _by_feature(audit: Findings) -> list[dict[str, Any]]:
     return [
         {
             "column": entry.column,
@@ -289,9 +305,8 @@ def _coverage(z: NDArray[np.float64], degrees: float) -> list[list[float]]:
     return [[round(float(share), 3), round(float(seen), 4)] for share, seen in zip(shares, held, strict=True)]
 
 
-def _histogram(z: NDArray[np.float64], audit: Audit) -> dict[str, Any]:
-    suspect = np.zeros(z.size, dtype=bool)
-    suspect[audit.positions] = audit.table["suspect"].to_numpy()
+def _histogram(z: NDArray[np.float64], audit: Findings) -> dict[str, Any]:
+    suspect = audit.suspect
     edges = np.linspace(-HISTOGRAM_RANGE, HISTOGRAM_RANGE, HISTOGRAM_BINS + 1)
     clipped = np.clip(z, edges[0], edges[-1])
     known = np.isfinite(z)
@@ -306,18 +321,18 @@ def _histogram(z: NDArray[np.float64], audit: Audit) -> dict[str, Any]:
 
 def _cells(source: Source, label: str) -> dict[str, Any] | None:
     """The file's own cells, where they are text and not too many."""
-    table = source.table
-    if not isinstance(table, TableFile) or table.cells is None:
+    cells, dialect = source.cells, source.dialect
+    if cells is None or dialect is None:
         return None
-    sizes = [table.cells[name].str.len().sum() for name in table.cells.columns]
-    if sum(sizes) + 3 * table.cells.size > MOST_CELLS:
+    sizes = [int(cells[name].str.len().sum()) for name in cells.columns]
+    if sum(sizes) + 3 * cells.size > MOST_CELLS:
         return None
-    rows = [list(row) for row in table.cells.itertuples(index=False, name=None)]
+    rows = [list(row) for row in cells.itertuples(index=False, name=None)]
     return {
-        "header": table.header,
-        "label": list(table.cells.columns).index(label),
+        "header": source.header,
+        "label": list(cells.columns).index(label),
         "rows": rows,
-        "exact": _written_alike([table.header, *rows], table.dialect, source.fingerprint),
+        "exact": _written_alike([source.header, *rows], dialect, source.fingerprint),
     }
 
 

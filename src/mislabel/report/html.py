@@ -11,9 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from mislabel.atomic_files import atomic_write
-from mislabel.estimators.one_call import Audit
+from mislabel._common.atomic_files import atomic_write
 from mislabel.report.content import Source, report_content
+from mislabel.report.findings import Findings
 
 #: Joined into one script, in this order.
 _SCRIPTS = ("numbers.js", "decisions.js", "exports.js", "pictures.js", "review.js")
@@ -27,7 +27,7 @@ def render_page(content: dict[str, Any]) -> str:
     return "".join(_pieces(content))
 
 
-def write_report(audit: Audit, source: Source, path: str | Path) -> Path:
+def write_report(audit: Findings, source: Source, path: str | Path) -> Path:
     """Write the review page of an audit."""
     path = Path(path)
     with atomic_write(path) as file:

@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mislabel.decisions import q_values
+from mislabel.decisions.atoms import find_atoms
 from mislabel.decisions.patterns import confidence_words
-from mislabel.estimators.means import MEAN_WORDS
-from mislabel.estimators.one_call import Audit
+from mislabel.decisions.thresholds import does_not_fit
+from mislabel.estimators.mean_functions import mean_words
+from mislabel.estimators.process import CONSTANT
+from mislabel.report.findings import Findings
 
 _LONGEST_NAME = 60
 
@@ -47,13 +51,13 @@ def count(size: int, noun: str) -> str:
     return f"{size:,} {noun}{'' if size == 1 else 's'}"
 
 
-def summary_lines(audit: Audit, decimal: str = ".") -> list[str]:
+def summary_lines(audit: Findings, decimal: str = ".") -> list[str]:
     """Three lines: how many, the worst, what to do with them; numbers have the ``decimal`` mark of the file."""
     table = audit.table
     size = int(table["label"].notna().sum())
     suspects = audit.n_suspects
     verb = "looks" if suspects == 1 else "look"
-    lines = [f"{suspects:,} of {count(size, 'label')} {verb} wrong at a false discovery rate of {percent(audit.fdr)}."]
+    lines = [f"{suspects:,} of {count(size, 'label')} {verb} wrong {_how_called(audit)}."]
     if suspects:
         worst = table[table["suspect"]].iloc[0]
         half = (worst["expected_high"] - worst["expected_low"]) / 2
@@ -71,7 +75,15 @@ def summary_lines(audit: Audit, decimal: str = ".") -> list[str]:
     return lines
 
 
-def pattern_line(audit: Audit) -> str:
+def _how_called(audit: Findings) -> str:
+    if audit.threshold == "fdr" or audit.cutoff is None:
+        return f"at a false discovery rate of {percent(audit.fdr)}"
+    if audit.threshold == "top-k":
+        return f"since the {audit.cutoff:,.0f} most suspicious were asked for"
+    return f"beyond {audit.cutoff:g} standard deviations" if audit.threshold == "z" else f"by {audit.threshold}"
+
+
+def pattern_line(audit: Findings) -> str:
     """What the suspects have in common, or that they have nothing."""
     if audit.patterns:
         told = [
@@ -87,25 +99,50 @@ def pattern_line(audit: Audit) -> str:
     return f"Nothing stands out enough to be called wrong.{filled}"
 
 
-def model_line(audit: Audit) -> str:
+def model_line(audit: Findings) -> str:
     """Which model judged the labels."""
     choice = audit.model.mean_choice_
     if choice is not None:
         return f"Model: {choice.sentence}."
     if audit.model.mean_model_ is not None:
         asked = audit.model.mean
-        over = MEAN_WORDS[asked] if isinstance(asked, str) else f"a {type(audit.model.mean_model_).__name__}"
-        return f"Model: a Gaussian process over {over}, cross-fitted."
+        over = mean_words(asked) if isinstance(asked, str) else f"a {type(audit.model.mean_model_).__name__}"
+        alone = isinstance(audit.model.kernel, str) and audit.model.kernel == CONSTANT
+        return f"Model: {over}, cross-fitted." if alone else f"Model: a Gaussian process over {over}, cross-fitted."
+    if audit.model.has_predictions_:
+        alone = isinstance(audit.model.kernel, str) and audit.model.kernel == CONSTANT
+        given = "predictions that were given, by a model of your own"
+        return f"Model: {given}." if alone else f"Model: a Gaussian process over {given}."
     return "Model: a Gaussian process in which every label has its own noise variance."
 
 
-def set_aside_line(audit: Audit) -> str:
+def set_aside_line(audit: Findings) -> str:
     """Which labels were set aside before the fit, and why."""
     reason = plain_text(audit.model.set_aside_reason_, 400)
     return f"{reason[:1].upper()}{reason[1:]}."
 
 
-def trust_lines(audit: Audit, decimal: str = ".") -> list[str]:
+def _unjudged_lines(audit: Findings, decimal: str) -> list[str]:
+    """Which labels were not judged, or why none was called wrong."""
+    evidence = audit.model.judged_evidence_
+    lines = []
+    if evidence.unjudged.any():
+        values = ", ".join(number(value, decimal=decimal) for value in find_atoms(evidence.label))
+        share = percent(float(np.mean(evidence.unjudged)))
+        held = count(int(evidence.unjudged.sum()), "label")
+        lines.append(
+            f"{held} ({share}) {'equals' if evidence.unjudged.sum() == 1 else 'equal'} {values}, far more than any value nearby: "
+            "a kind of label of its own, which is not judged by the spread of the others."
+        )
+    if audit.threshold == "fdr" and does_not_fit(evidence, q_values(evidence) <= audit.fdr):
+        lines.append(
+            "So many labels lie far from what the others predict that the model does not fit them: none is called wrong. "
+            "The ranking may still help; more or other columns, or another label, would help more."
+        )
+    return lines
+
+
+def trust_lines(audit: Findings, decimal: str = ".") -> list[str]:
     """How sure all this is: fit, spread of clean labels, calibration."""
     model = audit.model
     evidence = model.calibrated_evidence_
@@ -132,6 +169,7 @@ def trust_lines(audit: Audit, decimal: str = ".") -> list[str]:
             f"Clean labels spread differently from what the model alone would promise{tails}{larger}; z, p-values and "
             "intervals allow for that."
         )
+    lines += _unjudged_lines(audit, decimal)
     if model.n_copies_:
         lines.append(
             f"{count(model.n_copies_, 'row')} repeat an earlier one, label included: each such record was judged once, and all "

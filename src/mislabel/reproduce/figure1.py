@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
-from mislabel.noise.single_label import SingleLabelTest, single_label_test
+from mislabel import single_label_test
 from mislabel.reproduce.results import claim, draw, write_result
 
 KERNEL = RBF(0.12)
@@ -29,8 +29,8 @@ def example(error: float) -> tuple[np.ndarray, np.ndarray]:
     return points, labels
 
 
-def judged(error: float) -> SingleLabelTest:
-    """What the other twelve say."""
+def judged(error: float) -> Any:
+    """What the other twelve say: a ``SingleLabelTest``."""
     points, labels = example(error)
     return single_label_test(KERNEL(points[:, None]), labels, QUESTIONED)
 
@@ -51,7 +51,7 @@ def run_figure1(out: Path) -> dict[str, Any]:
     return figures
 
 
-def _panels(axes: Any, clean: SingleLabelTest, wrong: SingleLabelTest) -> None:
+def _panels(axes: Any, clean: Any, wrong: Any) -> None:
     stories = [
         ("clean label: inside", 0.0, clean.expected_std),
         ("wrong label: outside", ERROR, wrong.expected_std),

@@ -40,21 +40,21 @@ def problem() -> NoiseProblem:
     return NoiseProblem(signal, noisy.labels, np.full(SIZE, jitter))
 
 
-def solve(name: str, rate: float | None = None, tol: float = TOL, most: int = MOST) -> tuple[NoiseSolution, int]:
+def solve(name: str, rate: float | None = None, most: int = MOST) -> tuple[NoiseSolution, int]:
     """A solution from the best uniform noise, and the factorisations it took."""
     task = problem()
     start = uniform_start(task)
     task.signal.meter.n_factorizations = 0
     solver = SOLVERS[name] if rate is None else partial(solve_first_order, method=name, rate=rate)
-    solution = solver(task, start, tol=tol, max_iter=most)
+    solution = solver(task, start, tol=TOL, max_iter=most)
     return solution, task.signal.meter.n_factorizations
 
 
-def _all_runs(most: int) -> tuple[dict[str, tuple[NoiseSolution, int]], dict[str, float]]:
+def _all_runs() -> tuple[dict[str, tuple[NoiseSolution, int]], dict[str, float]]:
     """Every method's solution and factorisations, first-order ones at the best of their rates."""
     runs: dict[str, tuple[NoiseSolution, int]] = {
         "auto": solve("auto", most=50),
-        "multiplicative": solve("multiplicative", most=most),
+        "multiplicative": solve("multiplicative"),
         "lbfgs": solve("lbfgs", most=SHOWN * 3),
     }
     rates: dict[str, float] = {}
@@ -65,12 +65,12 @@ def _all_runs(most: int) -> tuple[dict[str, tuple[NoiseSolution, int]], dict[str
     return runs, rates
 
 
-def run_figure3(out: Path, most: int = MOST) -> dict[str, Any]:
+def run_figure3(out: Path) -> dict[str, Any]:
     """Paths of all methods, how far each came, and what the paper and we claim about them."""
     with blas_threads(SIZE):
-        runs, rates = _all_runs(most)
+        runs, rates = _all_runs()
     best = min(solution.state.objective for solution, _ in runs.values())
-    rows = {
+    rows: dict[str, Any] = {
         name: {
             "objective_above_best": round(solution.state.objective - best, 6),
             "above_best_after_30": round(float(np.minimum.accumulate(solution.objective_path)[:31][-1] - best), 4),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class Collection:
     @property
     def size(self) -> int:
         """Number of molecules."""
-        return self.matrix.shape[0]
+        return int(self.matrix.shape[0])
 
     def block(self, rows: np.ndarray, columns: np.ndarray, intensive: bool) -> np.ndarray:
         """Similarities of some molecules with others, in the form that suits the property."""
@@ -142,7 +142,7 @@ def load_collection(name: str, data: Path | None, work: Path, limit: int | None 
 
 
 def _load(name: str, data: Path | None) -> Any:
-    loaders = {"qm7": load_qm7, "qm9": load_qm9}
+    loaders: dict[str, Callable[..., Any]] = {"qm7": load_qm7, "qm9": load_qm9}
     if data is None:
         return loaders[name]()
     for file in FILES[name]:

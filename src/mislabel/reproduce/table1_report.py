@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from mislabel.reproduce.cells import LEVELS, MODES, RATES, Cell, Result, Results, noisy_kernel_cells
 from mislabel.reproduce.molecule_sets import N_FOLDS, SETS
-from mislabel.reproduce.noisy_kernel import noisy_kernel_cells
-from mislabel.reproduce.results import read_result, write_text
-from mislabel.reproduce.table1 import LEVELS, MODES, RATES, Cell
+from mislabel.reproduce.results import write_text
 
 #: Decimals to which the paper prints its numbers: ours are rounded likewise before they are compared.
 AUC_DECIMALS, MAE_DECIMALS = 3, 2
@@ -60,43 +58,40 @@ def paper_rows() -> dict[tuple[str, int, int], dict[str, float]]:
     }
 
 
-def collect(out: Path, rates: Sequence[int] = RATES, levels: Sequence[int] = LEVELS) -> list[Row]:
+def collect(results: Results) -> list[Row]:
     """All rows of which at least one fold is complete."""
     paper = paper_rows()
     rows = []
     for name in SETS:
-        pristine = [read_result(Cell(fold, name, 0, 0, "basic").path(out)) for fold in range(N_FOLDS)]
-        clean = [item["mae"] for item in pristine if item is not None]
-        for rate in rates:
-            for level in levels:
-                folds = []
-                for fold in range(N_FOLDS):
-                    parts = {mode: read_result(Cell(fold, name, rate, level, mode).path(out)) for mode in MODES}
-                    if all(part is not None for part in parts.values()):
-                        folds.append(parts)
-                if folds:
-                    ours = _means(folds)
-                    ours["pristine"] = float(np.mean(clean)) if clean else float("nan")
-                    rows.append(Row(name, rate, level, len(folds), ours, paper[name, rate, level]))
+        pristine = [Cell(fold, name, 0, 0, "basic") for fold in range(N_FOLDS)]
+        clean = [results[cell]["mae"] for cell in pristine if cell in results]
+        for rate, level in product(RATES, LEVELS):
+            folds = [[Cell(fold, name, rate, level, mode) for mode in MODES] for fold in range(N_FOLDS)]
+            complete = [[results[cell] for cell in cells] for cells in folds if all(cell in results for cell in cells)]
+            if complete:
+                ours = _means(complete)
+                ours["pristine"] = float(np.mean(clean)) if clean else float("nan")
+                rows.append(Row(name, rate, level, len(complete), ours, paper[name, rate, level]))
     return rows
 
 
-def _means(folds: list[dict[str, Any]]) -> dict[str, float]:
-    full = [parts["full"] for parts in folds]
-    means = {mode: [parts[mode]["mae"] for parts in folds] for mode in MODES}
+def _means(folds: list[list[Result]]) -> dict[str, float]:
+    """Means over folds, each of which has a result per mode."""
+    means = {mode: [fold[k]["mae"] for fold in folds] for k, mode in enumerate(MODES)}
+    full = [fold[-1] for fold in folds]
     for key in ("r2", "false_discovery_rate", "recall", "seconds"):
         means[key] = [part[key] for part in full]
     for score in ("noise_variance", "z", "loo_error"):
-        means[f"auc_{score}"] = [part[score]["auroc"] for part in full]
+        means[f"auc_{score}"] = [part[f"{score}_auroc"] for part in full]
         for recall in (70, 95):
-            means[f"precision_at_{recall}_{score}"] = [part[score][f"precision_at_{recall}"] for part in full]
+            means[f"precision_at_{recall}_{score}"] = [part[f"{score}_precision_at_{recall}"] for part in full]
     return {name: float(np.mean(values)) for name, values in means.items()}
 
 
-def write_table(out: Path, rows: list[Row]) -> Path:
+def write_table(out: Path, rows: list[Row], results: Results) -> Path:
     """The table as Markdown and as CSV; returns the path of the first."""
     target = out / "table1.md"
-    write_text(target, "\n".join(_markdown(rows) + _noisy_kernel(out)) + "\n")
+    write_text(target, "\n".join(_markdown(rows) + _noisy_kernel(results)) + "\n")
     names, theirs = (list(rows[0].ours), list(rows[0].paper)) if rows else ([], [])
     file = io.StringIO(newline="")
     writer = csv.writer(file)
@@ -144,17 +139,16 @@ def _markdown(rows: list[Row]) -> list[str]:
     return lines
 
 
-def _noisy_kernel(out: Path) -> list[str]:
+def _noisy_kernel(results: Results) -> list[str]:
     """Fits whose graph kernel was chosen on noisy labels, beside those of the same fold with the usual one."""
     paper, lines = paper_rows(), []
     for cell in noisy_kernel_cells(folds=range(N_FOLDS)):
-        found = read_result(cell.path(out))
-        usual = read_result(replace(cell, mode="full").path(out))
+        found, usual = results.get(cell), results.get(replace(cell, mode="full"))
         if found is None or usual is None:
             continue
-        pairs = [(part["noise_variance"]["auroc"], part["z"]["auroc"], part["mae"]) for part in (found, usual)]
+        pairs = [(part["noise_variance_auroc"], part["z_auroc"], part["mae"]) for part in (found, usual)]
         theirs = paper[cell.set, cell.rate, cell.level]
-        kernel = ", ".join(f"{number:g}" for number in found["kernel"])
+        kernel = ", ".join(f"{number:g}" for number in found["chosen_kernel"])
         (variance, z, error), (usual_variance, usual_z, usual_error) = pairs
         lines.append(
             f"| {cell.set} | {cell.rate} % | {cell.level} % | {cell.fold} | {kernel} | {variance:.3f} / {usual_variance:.3f} / "

@@ -13,19 +13,12 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from mislabel.data.formats.contract import (
-    ReadOptions,
-    TableFile,
-    as_written,
-    check_width,
-    fingerprint_of,
-    mostly_numbers,
-    typed_column,
-    unique_names,
-    unread_note,
-    why_unreadable,
-)
-from mislabel.data.number_text import NUMERIC_FRACTION, ColumnCells, Notation, NumberOptions, is_missing, notations_of
+from mislabel._common.number_kinds import is_number, is_whole
+from mislabel.data.column_names import check_names, check_width, unique_names
+from mislabel.data.formats.cells import as_written, mostly_numbers, typed_column, unread_note, why_unreadable
+from mislabel.data.formats.contract import ReadOptions, TableFile, fingerprint_of
+from mislabel.data.number_recognition import ColumnCells, notations_of
+from mislabel.data.number_text import NUMERIC_FRACTION, Notation, NumberOptions, is_missing
 from mislabel.errors import MissingDependencyError, TableFileError
 
 _ZEROS = re.compile(r"0{2,}")
@@ -54,12 +47,6 @@ def read_workbook(path: Path, options: ReadOptions) -> TableFile:
     return _table(path, sheet, options)
 
 
-def workbook_columns(path: Path, options: ReadOptions) -> list[str]:
-    """The names of the columns."""
-    sheet = read_sheet(path, options.sheet)
-    return unique_names(_header(sheet, max((len(row) for row in sheet.values), default=0)))[0]
-
-
 def read_other_workbook(path: Path, options: ReadOptions) -> TableFile:
     """Read a sheet of an old Excel or an OpenDocument workbook, through pandas."""
     try:
@@ -86,7 +73,7 @@ def read_other_workbook(path: Path, options: ReadOptions) -> TableFile:
 def _chosen_sheet(path: Path | BinaryIO, names: Sequence[str], sheet: str | None) -> str:
     if sheet is None and names:
         return names[0]
-    if sheet not in names:
+    if sheet is None or sheet not in names:
         raise TableFileError(f"{path} has no sheet {sheet!r}; it has: {', '.join(names)}.")
     return sheet
 
@@ -137,11 +124,7 @@ def _filled_rows(
         width = max(width, len(found))
         check_width(path, width)
         for k, cell in enumerate(row[: len(found)]):
-            if (
-                isinstance(found[k], int)
-                and not isinstance(found[k], bool)
-                and _ZEROS.fullmatch(cell.number_format or "")
-            ):
+            if is_whole(found[k]) and _ZEROS.fullmatch(cell.number_format or ""):
                 shown[len(values), k] = str(found[k]).zfill(len(cell.number_format))
         numbers.append(number)
         values.append(found)
@@ -177,6 +160,7 @@ def _table(path: Path, sheet: SheetRows, options: ReadOptions) -> TableFile:
         written=written,
         fingerprint=fingerprint_of(path),
         options=options,
+        lines=sheet.numbers[1:],
         notations=notations,
         notes=notes,
     )
@@ -204,13 +188,13 @@ def _typed(values: Sequence[Any], notation: Notation | None) -> tuple[pd.Series,
         return pd.Series(np.full(len(values), np.nan)), ""
     if all(isinstance(value, bool) for value in filled):
         return pd.Series(values, dtype=object if len(filled) < len(values) else bool), ""
-    if all(_is_number(value) for value in filled):
+    if all(is_number(value) for value in filled):
         return pd.Series([np.nan if value is None else _double(value) for value in values]), ""
     if all(isinstance(value, datetime.datetime | datetime.date) for value in filled):
         return pd.to_datetime(pd.Series(values, dtype=object), errors="coerce"), ""
     if notation is not None or mostly_numbers(values):
         column, note = typed_column(texts_of(values), notation or Notation())
-        direct = [_double(value) if _is_number(value) else np.nan for value in values]
+        direct = [_double(value) if is_number(value) else np.nan for value in values]
         column = column.astype(float).where(column.notna(), pd.Series(direct))
         if column.notna().sum() >= NUMERIC_FRACTION * len(filled):
             unread = len(filled) - int(column.notna().sum())
@@ -240,15 +224,12 @@ def _double(value: float) -> float:
     return number if np.isfinite(number) else np.nan
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 @dataclass(frozen=True)
 class SheetLabels:
     """Where the labels stand: sheet, column and rows (counted from one, that of the header first), the last column in use.
 
     names : of all columns. values : the labels. notation : how those that are text write numbers, None where none is.
+    cells : the whole sheet.
     """
 
     sheet: str
@@ -258,17 +239,19 @@ class SheetLabels:
     names: list[str]
     values: list[Any]
     notation: Notation | None
+    cells: SheetRows
 
 
 def sheet_labels(path: Path, options: ReadOptions, label: str) -> SheetLabels:
     """The cells of the label, as the reader sees them."""
     found = read_sheet(path, options.sheet)
-    width = max(len(row) for row in found.values)
+    width = max((len(row) for row in found.values), default=0)
     names, _ = unique_names(_header(found, width))
+    check_names(names, label)
     at = names.index(label)
     columns = {name: _column(found, k) for k, name in enumerate(names)}
     notation = text_notations(columns, options.numbers)[0].get(label)
-    return SheetLabels(found.name, at + 1, found.numbers, width, names, columns[label], notation)
+    return SheetLabels(found.name, at + 1, found.numbers, width, names, columns[label], notation, found)
 
 
 def _column(sheet: SheetRows, k: int) -> list[Any]:

@@ -8,10 +8,8 @@ their number.
 from __future__ import annotations
 
 import io
-import posixpath
 import re
 import zipfile
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -20,24 +18,14 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from mislabel.data.formats.contract import (
-    TRAIL_COLUMNS,
-    Decisions,
-    as_written,
-    check_row_count,
-    check_trail,
-    trail_of,
-)
+from mislabel._common.short_numbers import shortest
+from mislabel.data.formats.cells import as_written
+from mislabel.data.formats.corrected_copy import TRAIL_COLUMNS, Decisions, check_row_count, check_trail, trail_of
 from mislabel.data.formats.excel import MOST_ROWS, SheetLabels, read_sheet, sheet_labels, texts_of
-from mislabel.data.formats.excel_parts import RANGES, REFERENCE, Book, Element, Parts, Sheet, Splices, scan_sheet
+from mislabel.data.formats.excel_parts import REFERENCE, Book, Element, Parts, Sheet, Splices, scan_sheet
+from mislabel.data.formats.excel_rows import drop_rows, new_numbers, shift
 from mislabel.errors import TableFileError
-from mislabel.short_numbers import shortest
 
-_MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-#: Parts, anywhere in a workbook, that may refer to rows of any sheet.
-_PARTS_TIED_TO_ROWS = ("charts/", "drawings/", "pivot", "externalLinks/", "connections", "queryTables/")
-#: Kinds of parts that a sheet may refer to without rows mattering.
-_HARMLESS = ("/printerSettings", "/table", "/customProperty", "/hyperlink")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
@@ -59,13 +47,13 @@ def write_workbook(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) 
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as copy:
         for info in book.infos:
             copy.writestr(info, changed.get(info.filename, book.read(info.filename)), compress_type=info.compress_type)
-    _check_copy(source, written, chosen, labels.column - 1)
+    _check_copy(source, written, chosen, labels)
     out.write(written.getvalue())
 
 
-def _check_copy(source: Path, written: io.BytesIO, chosen: Decisions, at: int) -> None:
-    """Nothing is written that does not read back as it was meant; ``at`` is the place of the label in a row."""
-    old = read_sheet(source, chosen.options.sheet)
+def _check_copy(source: Path, written: io.BytesIO, chosen: Decisions, labels: SheetLabels) -> None:
+    """Nothing is written that does not read back as it was meant."""
+    old, at = labels.cells, labels.column - 1
     try:
         new = read_sheet(written, chosen.options.sheet)
     except TableFileError:
@@ -99,7 +87,7 @@ def _changed_parts(
     write = _cell_writer(labels)
     column = _column_name(labels.column)
     dropped = {labels.rows[position + 1] for position in chosen.dropped}
-    shifted = _new_numbers(dropped)
+    shifted = new_numbers(dropped)
     replaced = set()
     hidden = _hidden_rows(sheet, labels.column)
     for position, value in chosen.values.items():
@@ -113,19 +101,7 @@ def _changed_parts(
         replaced.add(_set_label(splices, row, column, shifted, cell, source))
     if trail:
         _add_trail(splices, by_number, labels, chosen, shifted)
-    changed = {}
-    if dropped:
-        _refuse_references(book, parts, sheet, source)
-        _refuse_merged(sheet, dropped, source)
-        _drop_rows(splices, sheet, dropped, replaced, shifted)
-        ends = _new_ends(dropped)
-        _shift_ranges(splices, sheet.ranged, shifted, ends)
-        for target, kind in parts.relations.items():
-            if kind.endswith("/table"):
-                part = book.read(target)
-                table = Splices(part)
-                _shift_ranges(table, scan_sheet(part).ranged, shifted, ends)
-                changed[target] = table.done()
+    changed = drop_rows(book, parts, sheet, splices, dropped, replaced, source) if dropped else {}
     changed[parts.sheet] = splices.done()
     if sheet.formulas or any(scan_sheet(book.read(name)).formulas for name in parts.sheets if name != parts.sheet):
         # What formulas made of the old labels must not be believed by whoever opens the copy.
@@ -145,16 +121,6 @@ def _rows_by_number(sheet: Sheet, source: Path) -> dict[int, Element]:
         if not named or any(later <= earlier for earlier, later in pairwise(columns)):
             raise _unsafe(source)
     return dict(zip(numbers, sheet.rows, strict=True))
-
-
-def _refuse_merged(sheet: Sheet, dropped: set[int], source: Path) -> None:
-    """Complain about rows that cannot be dropped since they are merged with others."""
-    for element in sheet.ranged:
-        numbers = [int(row) for _, row in REFERENCE.findall(element.attributes.get("ref", ""))]
-        if element.name == "mergeCell" and any(min(numbers) <= row <= max(numbers) for row in dropped):
-            raise TableFileError(
-                f"{source}: a row to drop is part of merged cells ({element.attributes['ref']}); separate them first."
-            )
 
 
 def _hidden_rows(sheet: Sheet, column: int) -> set[int]:
@@ -197,7 +163,7 @@ def _set_label(
 ) -> int:
     """Write a new label into its row; returns where the cell stood that it replaces, or -1."""
     reference = f"{column}{row.attributes['r']}"
-    moved = _shift(reference, shifted)
+    moved = shift(reference, shifted)
     kind, content = cell
     found = next((child for child in row.children if child.attributes["r"] == reference), None)
     if found is None:
@@ -248,81 +214,6 @@ def _add_trail(
 
 def _xml(text: str) -> str:
     return escape(_NOT_XML.sub("\ufffd", text))
-
-
-def _refuse_references(book: Book, parts: Parts, sheet: Sheet, source: Path) -> None:
-    """Complain where rows are referred to by their number, in ways that a copy without some of them would break."""
-    advice = "Keep these rows and mark them instead, or save the sheet as CSV or without what refers to its rows, and audit that."
-    others = [scan_sheet(book.read(name)) for name in parts.sheets if name != parts.sheet]
-    formulas = sheet.formulas + sum(other.formulas for other in others)
-    if formulas:
-        raise TableFileError(
-            f"{source}: {formulas} cells hold formulas, which would point at other rows after a drop. {advice}"
-        )
-    tied = sheet.tied or next((other.tied for other in others if other.tied and other.tied.startswith("rule")), None)
-    tied = tied or next((name for name in book.namelist() if any(kind in name for kind in _PARTS_TIED_TO_ROWS)), None)
-    if tied is not None:
-        raise TableFileError(
-            f"{source}: the workbook holds something tied to its rows by their number ({tied}). {advice}"
-        )
-    tree = ElementTree.fromstring(book.read(parts.workbook))
-    named = [element.get("name", "") for element in tree.iter(f"{_MAIN}definedName")]
-    if named:
-        raise TableFileError(f"{source}: the workbook has named ranges or filters ({', '.join(named[:3])}). {advice}")
-    for target, kind in parts.relations.items():
-        if not kind.endswith(_HARMLESS):
-            what = kind.rpartition("/")[2]
-            raise TableFileError(
-                f"{source}: the sheet holds a {what} ({posixpath.basename(target)}) tied to its rows. {advice}"
-            )
-
-
-def _new_numbers(dropped: set[int]) -> Callable[[int], int]:
-    """Where rows move to; a dropped one to where its successor does."""
-    gone = sorted(dropped)
-    return lambda number: number - bisect_left(gone, number)
-
-
-def _new_ends(dropped: set[int]) -> Callable[[int], int]:
-    """Where the last rows of ranges move to; a dropped one to where its predecessor does."""
-    gone = sorted(dropped)
-    return lambda number: max(number - bisect_right(gone, number), 1)
-
-
-def _drop_rows(
-    splices: Splices, sheet: Sheet, dropped: set[int], replaced: set[int], shifted: Callable[[int], int]
-) -> None:
-    for row in sheet.rows:
-        number = int(row.attributes["r"])
-        if number in dropped:
-            splices.replace(row.start, row.end, "")
-        elif shifted(number) != number:
-            splices.attribute(row, "r", str(shifted(number)))
-            for cell in row.children:
-                if cell.start not in replaced:
-                    splices.attribute(cell, "r", _shift(cell.attributes["r"], shifted))
-
-
-def _shift_ranges(
-    splices: Splices, ranged: list[Element], shifted: Callable[[int], int], ends: Callable[[int], int]
-) -> None:
-    for element in ranged:
-        for name in RANGES:
-            if name in element.attributes:
-                splices.attribute(element, name, _shift_range(element.attributes[name], shifted, ends))
-
-
-def _shift_range(text: str, shifted: Callable[[int], int], ends: Callable[[int], int]) -> str:
-    """Ranges, one after the other, of which the first row moves one way and the last the other."""
-    moved = []
-    for one in text.split(" "):
-        first, colon, last = one.partition(":")
-        moved.append(_shift(first, shifted) + colon + (_shift(last, ends) if colon else ""))
-    return " ".join(moved)
-
-
-def _shift(reference: str, shifted: Callable[[int], int]) -> str:
-    return REFERENCE.sub(lambda found: found[1] + str(shifted(int(found[2]))), reference)
 
 
 def _computed_anew(workbook: bytes) -> bytes:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 import pandas as pd
 
+from mislabel._common.number_kinds import is_number
 from mislabel.data.number_text import is_missing
 from mislabel.errors import MissingDependencyError, MoleculeFileError
 from mislabel.kernels.graphs.molecules import SYMBOLS
@@ -117,7 +117,7 @@ def _label(value: Any) -> float | None:
     """A value as a label, NaN where it is missing, None where it is no number."""
     if value is None or value is pd.NA or (isinstance(value, str) and is_missing(value)):
         return float("nan")
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    if not is_number(value):
         return None
     try:
         return float(value)
@@ -155,7 +155,7 @@ def collect(path: Path, records: Iterable[tuple[Any, dict[str, Any]]], units: di
 
 
 def _column(values: list[Any]) -> np.ndarray:
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+    if all(is_number(value) for value in values):
         return np.array(values, dtype=float)
     column = np.empty(len(values), dtype=object)
     column[:] = values

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mislabel._common.short_numbers import without_rounding_noise
 from mislabel.data.number_text import is_missing
 from mislabel.errors import MoleculeFileError
-from mislabel.short_numbers import without_rounding_noise
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDE_TEXT = (b"\xff\xfe", b"\xfe\xff")

@@ -66,10 +66,11 @@ def read_sdf(path: Path) -> MoleculeSet:
     return collect(path, records(), {})
 
 
-def write_sdf(source: Path, label: str, values: dict[int, float], dropped: set[int], out: BinaryIO) -> None:
+def write_sdf(source: Path, label: str, values: dict[int, float], dropped: set[int], out: BinaryIO) -> int:
     """Copy an SD file with the label of some molecules replaced and others left out; every other byte stays.
 
-    The file is parsed as by :func:`read_sdf`, so that both agree on what is a molecule and where its label stands.
+    The file is parsed as by :func:`read_sdf`, so that both agree on what is a molecule and where its label stands. Returns how
+    many molecules the file has.
     """
     count = 0
     with _rdkit() as chem:
@@ -85,6 +86,7 @@ def write_sdf(source: Path, label: str, values: dict[int, float], dropped: set[i
                     piece = replace_value(piece, entries, label, values[record.number], record.where, b"e")
             out.write(piece)
     check_positions(source, values, dropped, count)
+    return count
 
 
 @contextmanager
@@ -94,11 +96,12 @@ def _rdkit() -> Iterator[Any]:
         from rdkit import Chem, RDLogger
     except ImportError:
         raise MissingDependencyError("sdf files need RDKit: pip install rdkit.") from None
-    RDLogger.DisableLog("rdApp.*")
+    log: Any = RDLogger  # its types do not name what it offers
+    log.DisableLog("rdApp.*")
     try:
         yield Chem
     finally:
-        RDLogger.EnableLog("rdApp.*")
+        log.EnableLog("rdApp.*")
 
 
 def _records(path: Path) -> Iterator[_Record]:

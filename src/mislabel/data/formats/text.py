@@ -1,4 +1,4 @@
-"""CSV in all its dialects. A cleaned file is the original, character for character, but for the cells that were decided about."""
+"""CSV in all its dialects: reading. Its writer is in :mod:`mislabel.data.formats.text_copy`."""
 
 from __future__ import annotations
 
@@ -17,21 +17,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from mislabel.data.formats.contract import (
-    TRAIL_COLUMNS,
-    Decision,
-    Decisions,
-    Dialect,
-    ReadOptions,
-    TableFile,
-    check_row_count,
-    check_trail,
-    check_width,
-    trail_of,
-    typed_column,
-    unique_names,
-)
-from mislabel.data.number_text import recognise_notations
+from mislabel.data.column_names import check_width, unique_names
+from mislabel.data.formats.cells import typed_column
+from mislabel.data.formats.contract import Dialect, ReadOptions, TableFile
+from mislabel.data.number_recognition import recognise_notations
 from mislabel.errors import TableFileError
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -49,7 +38,7 @@ _BYTE_ORDER_MARKS = {
 
 
 @dataclass(frozen=True, eq=False)
-class _Record:
+class Record:
     """One row of a text table: its cells, and its characters from the first line to the last, line end included.
 
     surplus : empty cells beyond those of the header. gap : blank lines before it.
@@ -63,15 +52,17 @@ class _Record:
 
     @property
     def is_empty(self) -> bool:
+        """Whether no cell holds anything."""
         return not any(self.cells)
 
     @property
     def is_blank_line(self) -> bool:
+        """Whether it has no cells, or one of blanks."""
         return not self.cells or (len(self.cells) == 1 and not self.cells[0].strip())
 
 
 @dataclass(frozen=True, eq=False)
-class _Text:
+class CutText:
     """A text table, cut into records.
 
     before : what stands before the header. header, rows : records; after : what stands after the last row.
@@ -80,37 +71,38 @@ class _Text:
     dialect: Dialect
     mark: str
     before: str
-    header: _Record
-    rows: list[_Record]
+    header: Record
+    rows: list[Record]
     after: str
+
+    def columns(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """The cells of every column; empty where a row ends before it."""
+        width = len(names)
+        whole = [record.cells + [""] * (width - len(record.cells)) for record in self.rows]
+        return {name: [cells[k] for cells in whole] for k, name in enumerate(names)}
 
 
 def read_text_table(path: Path, options: ReadOptions) -> TableFile:
     """Read CSV, recognising encoding, delimiter, decimal mark and thousands separators."""
     raw = path.read_bytes()
-    text = _cut(_unpacked(raw, path), path)
-    header = text.header.cells
-    check_width(path, len(header))
-    names, notes = unique_names(header)
-    width = len(names)
-    notes += _ragged(text.rows, width) + _spanning(text.rows)
-    columns = _columns(text.rows, width)
-    found, doubts = recognise_notations(
-        dict(zip(names, columns, strict=True)), delimiter=text.dialect.delimiter, options=options.numbers
-    )
+    text = cut_text(raw, path)
+    names, notes = unique_names(text.header.cells)
+    notes += _ragged(text.rows, len(names)) + _spanning(text.rows)
+    columns = text.columns(names)
+    found, doubts = recognise_notations(columns, delimiter=text.dialect.delimiter, options=options.numbers)
     typed: dict[str, Any] = {}
-    for name, column in zip(names, columns, strict=True):
+    for name, column in columns.items():
         typed[name], note = typed_column(column, found[name])
         if note:
             notes.append(f"column {name!r}: {note}")
-    by_name = dict(zip(names, columns, strict=True))
     return TableFile(
         path,
         "csv",
-        cells=pd.DataFrame(by_name, dtype=object),
+        cells=pd.DataFrame(columns, dtype=object),
         frame=pd.DataFrame(typed),
-        header=header,
-        written=by_name.__getitem__,
+        header=text.header.cells,
+        written=columns.__getitem__,
+        lines=[record.line for record in text.rows],
         fingerprint=hashlib.sha256(raw).hexdigest(),
         options=options,
         dialect=text.dialect,
@@ -119,17 +111,7 @@ def read_text_table(path: Path, options: ReadOptions) -> TableFile:
     )
 
 
-def text_columns(path: Path, options: ReadOptions) -> list[str]:
-    """The names of the columns."""
-    return unique_names(_cut(_unpacked(path.read_bytes(), path), path).header.cells)[0]
-
-
-def _columns(rows: Sequence[_Record], width: int) -> list[list[str]]:
-    whole = [record.cells + [""] * (width - len(record.cells)) for record in rows]
-    return [[cells[k] for cells in whole] for k in range(width)]
-
-
-def _ragged(rows: Sequence[_Record], width: int) -> list[str]:
+def _ragged(rows: Sequence[Record], width: int) -> list[str]:
     short = [record.line for record in rows if len(record.cells) < width]
     if not short:
         return []
@@ -139,7 +121,7 @@ def _ragged(rows: Sequence[_Record], width: int) -> list[str]:
     ]
 
 
-def _spanning(rows: Sequence[_Record]) -> list[str]:
+def _spanning(rows: Sequence[Record]) -> list[str]:
     spanning = [record.line for record in rows if any("\n" in cell or "\r" in cell for cell in record.cells)]
     if not spanning:
         return []
@@ -177,17 +159,19 @@ def _all_of(packed: BinaryIO) -> bytes | None:
     return b"".join(parts)
 
 
-def _cut(raw: bytes, path: Path) -> _Text:
-    text, encoding, mark = _decode(raw, path)
+def cut_text(raw: bytes, path: Path) -> CutText:
+    """The records of a text table from the bytes of its file."""
+    text, encoding, mark = _decode(_unpacked(raw, path), path)
     delimiter = "\t" if ".tsv" in path.name.lower() else _recognise_delimiter(text)
-    records = _records(text, delimiter, path)
+    records = records_of(text, delimiter, path)
     first = next((k for k, record in enumerate(records) if not record.is_empty), None)
     if first is None:
         raise TableFileError(f"{path} holds no table, only blank lines.")
     header = records[first]
     width = len(header.cells)
+    check_width(path, width)
     # A single column makes every missing value a blank line: those rows stay.
-    rows: list[_Record] = []
+    rows: list[Record] = []
     gap = ""
     last = len(records)
     while last > first + 1 and records[last - 1].is_empty:
@@ -202,12 +186,12 @@ def _cut(raw: bytes, path: Path) -> _Text:
                 f"{record.line}, saw {len(record.cells)}. Every line needs as many cells as the header."
             )
         surplus = max(len(record.cells) - width, 0)
-        rows.append(_Record(record.cells[:width], record.raw, record.line, surplus, gap) if gap or surplus else record)
+        rows.append(Record(record.cells[:width], record.raw, record.line, surplus, gap) if gap or surplus else record)
         gap = ""
     line_end = "\r\n" if header.raw.endswith("\r\n") else "\n"
     before = "".join(record.raw for record in records[:first])
     after = gap + "".join(record.raw for record in records[last:])
-    return _Text(Dialect(delimiter, encoding, line_end), mark, before, header, rows, after)
+    return CutText(Dialect(delimiter, encoding, line_end), mark, before, header, rows, after)
 
 
 def _decode(raw: bytes, path: Path) -> tuple[str, str, str]:
@@ -264,12 +248,12 @@ def _recognise_delimiter(text: str) -> str:
     return best
 
 
-def _records(text: str, delimiter: str, path: Path) -> list[_Record]:
+def records_of(text: str, delimiter: str, path: Path) -> list[Record]:
     """Cut a text into records; all of it is in one of them."""
     if text.count("\n") + text.count("\r") > _MOST_LINES:
         raise TableFileError(f"{path} has more than {_MOST_LINES:,} lines: convert it to Parquet first.")
     lines = list(io.StringIO(text, newline=""))
-    records: list[_Record] = []
+    records: list[Record] = []
     with _cells_of_any_length():
         reader = csv.reader(iter(lines), delimiter=delimiter)
         at = 0
@@ -277,7 +261,7 @@ def _records(text: str, delimiter: str, path: Path) -> list[_Record]:
             for cells in reader:
                 end = reader.line_num
                 raw = lines[at] if end == at + 1 else "".join(lines[at:end])
-                records.append(_Record(cells, raw, at + 1))
+                records.append(Record(cells, raw, at + 1))
                 at = end
         except csv.Error as error:
             raise TableFileError(
@@ -297,108 +281,3 @@ def _ends_inside_quotes(raw: str, delimiter: str) -> bool:
     except csv.Error as error:
         return "unexpected end" in str(error)
     return False
-
-
-def write_text_table(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
-    """Copy a text table; only the labels that were decided about get new characters."""
-    raw = source.read_bytes()
-    table = read_text_table(source, chosen.options)
-    check_row_count(source, len(table), chosen)
-    text = _cut(_unpacked(raw, source), source)
-    at = list(table.frame.columns).index(chosen.label)
-    if trail:
-        check_trail(source, list(table.frame.columns))
-    editor = _Editor(text.dialect, len(text.header.cells), at, source)
-    notation = table.notation(chosen.label)
-    decided = chosen.by_position
-    parts = [text.mark, text.before, editor.extended(text.header, TRAIL_COLUMNS if trail else ())]
-    for position, record in enumerate(text.rows):
-        decision = decided.get(position)
-        parts.append(record.gap)
-        if decision is not None and decision.action == "drop":
-            continue
-        trailing = _trail_cells(decision, record, at, text.dialect.encoding) if trail else ()
-        if decision is not None and decision.value is not None:
-            record = editor.replaced(record, notation.write(decision.value), notation.number)
-        parts.append(editor.extended(record, trailing))
-    parts.append(text.after)
-    encoded = "".join(parts).encode(text.dialect.encoding.removesuffix("-sig"))
-    out.write(gzip.compress(encoded, mtime=0) if source.suffix.lower() == ".gz" else encoded)
-
-
-def _trail_cells(decision: Decision | None, record: _Record, at: int, encoding: str) -> tuple[str, ...]:
-    if decision is None:
-        return ("", "", "")
-    action, former, note = trail_of(decision, record.cells[at] if at < len(record.cells) else "")
-    plain = encoding.removesuffix("-sig")
-    return action, former, note.encode(plain, errors="backslashreplace").decode(plain)
-
-
-@dataclass(frozen=True)
-class _Editor:
-    """Changes one cell of a record, and nothing else."""
-
-    dialect: Dialect
-    width: int
-    at: int
-    source: Path
-
-    def replaced(self, record: _Record, cell: str, number: Any) -> _Record:
-        """The record with another label."""
-        raw, end = _split_end(record.raw)
-        missing = self.at + 1 - max(len(record.cells), 1)
-        if missing > 0:
-            raw += self.dialect.delimiter * missing
-        start, stop = self._span(raw)
-        old = raw[start:stop]
-        quoted = old.startswith('"') or self.dialect.delimiter in cell
-        changed = raw[:start] + (f'"{cell}"' if quoted else cell) + raw[stop:] + end
-        cells = [*(record.cells or [""]), *[""] * missing]
-        cells[self.at] = cell
-        # Nothing is written that does not read back as it was meant.
-        found = next(reversed(_records(changed, self.dialect.delimiter, self.source))).cells[: self.width]
-        if found != cells or not np.isfinite(number(cell)):
-            raise TableFileError(
-                f"{self.source}, line {record.line}: the label cannot be replaced without changing other cells of the row."
-            )
-        return _Record(cells, changed, record.line, record.surplus, record.gap)
-
-    def extended(self, record: _Record, cells: Sequence[str]) -> str:
-        """The characters of the record, with further cells at its end."""
-        if not cells:
-            return record.raw
-        raw, end = _split_end(record.raw)
-        missing = self.width - max(len(record.cells), 1)
-        if record.surplus:
-            if not raw.endswith(self.dialect.delimiter * record.surplus):
-                raise TableFileError(
-                    f"{self.source}, line {record.line}: cells beyond the header leave no room for a trail."
-                )
-            raw = raw[: -record.surplus]
-        added = io.StringIO(newline="")
-        csv.writer(added, delimiter=self.dialect.delimiter, lineterminator="").writerow(cells)
-        return raw + self.dialect.delimiter * (missing + 1) + added.getvalue() + end
-
-    def _span(self, raw: str) -> tuple[int, int]:
-        """Where the label stands in a record."""
-        start = 0
-        for _ in range(self.at):
-            start = self._end_of_cell(raw, start) + 1
-        return start, self._end_of_cell(raw, start)
-
-    def _end_of_cell(self, raw: str, start: int) -> int:
-        at = start
-        if raw[at : at + 1] == '"':
-            at += 1
-            while (closing := raw.find('"', at)) >= 0 and raw[closing + 1 : closing + 2] == '"':
-                at = closing + 2
-            at = closing + 1 if closing >= 0 else len(raw)
-        end = raw.find(self.dialect.delimiter, at)
-        return len(raw) if end < 0 else end
-
-
-def _split_end(raw: str) -> tuple[str, str]:
-    for end in ("\r\n", "\n", "\r"):
-        if raw.endswith(end):
-            return raw[: -len(end)], end
-    return raw, ""

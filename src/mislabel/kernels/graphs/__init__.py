@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mislabel.lazy_names import lazy_names
+from mislabel._common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from mislabel.kernels.graphs.electronic_term import ElectronicTerm

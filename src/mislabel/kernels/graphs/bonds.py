@@ -21,8 +21,9 @@ def graph_from_smiles(smiles: str, *, hydrogens: bool = False) -> Graph:
         raise MissingDependencyError("SMILES need RDKit: pip install rdkit.") from None
     if not isinstance(smiles, str) or not smiles.strip():
         raise InvalidGraphError(f"{smiles!r} is not a SMILES string.")
-    if not smiles.split()[0].isascii():
-        # RDKit takes what stands before a foreign letter for the whole molecule.
+    first = smiles.split()[0]
+    if not (first.isascii() and first.isprintable()):
+        # RDKit takes what stands before a foreign letter for the whole molecule; in older versions, before a NUL too.
         raise InvalidGraphError(f"the SMILES string {_shown(smiles)} has letters that no SMILES has: is it damaged?")
     if len(smiles) > _LONGEST_SMILES:
         raise InvalidGraphError(

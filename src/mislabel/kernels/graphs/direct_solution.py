@@ -91,7 +91,7 @@ def _solved(coupling: csr_matrix, root: FloatArray, sources: FloatArray) -> Floa
     matrix = -(root[:, None] * coupling.toarray() * root)
     matrix.ravel()[:: root.size + 1] += 1.0
     try:
-        return root[:, None] * cho_solve(cho_factor(matrix, lower=True, overwrite_a=True), sources)
+        return np.asarray(root[:, None] * cho_solve(cho_factor(matrix, lower=True, overwrite_a=True), sources))
     except LinAlgError:
         raise NoSolutionError("their walks do not die out: the sum over all walks is infinite") from None
 
@@ -102,4 +102,4 @@ def _solved_in_steps(coupling: csr_matrix, root: FloatArray, source: FloatArray)
     # Along a direction in which walks grow, conjugate gradients would still find a point where the residual vanishes.
     if steps != 0 or not found @ (system @ found) > 0.0:
         raise NoSolutionError(f"the solution for {root.size} pairs of nodes was not found in {_STEPS} steps")
-    return root * found
+    return np.asarray(root * found)

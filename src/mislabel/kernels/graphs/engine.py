@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from mislabel.kernels.graphs.direct_solution import NoSolutionError, OneGraph, P
 from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.marginalized_loops import GraphArrays, Similarity, pair_values
 from mislabel.kernels.graphs.packing import Kinds, PackedGraphs
-from mislabel.kernels.graphs.pieces import Piece, SquaredExponential, split_gaussian
+from mislabel.kernels.graphs.pieces import Attributes, Piece, SquaredExponential, split_gaussian
 from mislabel.kernels.graphs.slot_values import CAN_REORDER, TOO_LARGE, SlotValues
 from mislabel.linalg.contract import FloatArray, IntArray
 
@@ -108,13 +109,17 @@ class PairEngine:
         similar, _ = self._table_of_all("node", walk.node_kernel, packed.node_kinds, False)
         return SlotValues.of(packed, self.arrays, similar, walk.stopping, self.gaussian.length_scale)
 
+    def _shifted(self, pairs: IntArray) -> IntArray:
+        """Pairs with columns counted among all graphs."""
+        return np.asarray(pairs + np.array([0, self._offset]))
+
     def _run(self, pairs: IntArray, *, slopes: bool) -> tuple[FloatArray, FloatArray]:
         """Values and raw derivatives: by slots where that can be done, else edge by edge."""
         if self._slots is None:
             return self._run_by_edges(pairs, slopes)
         tables = self._table_of_all("node", self.walk.node_kernel, self.packed.node_kinds, slopes)
         accuracy = self.walk.tol, SLOT_SLOPES, SINGLE_STEPS
-        values, raw, steps = self._slots.evaluate(pairs + [0, self._offset], *tables, accuracy, slopes)
+        values, raw, steps = self._slots.evaluate(self._shifted(pairs), *tables, accuracy, slopes)
         for which, run in (
             (steps == TOO_LARGE, self._run_by_edges),
             ((steps < 0) & (steps != TOO_LARGE), lambda pairs, slopes: self._in_double()._run(pairs, slopes=slopes)),
@@ -193,7 +198,7 @@ class PairEngine:
         """One pair by a direct solution; derivatives are in the order of the loops."""
         one, two = (self._one_graph(graph) for graph in (first, second))
         node, node_slopes = self._table_of_pair(self.walk.node_kernel, "node", first, second, with_slopes)
-        edge, edge_slopes = np.ones((one.left.size, two.left.size)), []
+        edge, edge_slopes = np.ones((one.left.size, two.left.size)), list[FloatArray]()
         if self.rest is not None:
             edge, edge_slopes = self._table_of_pair(self.rest, "edge", first, second, with_slopes)
         by_length = np.zeros_like(edge)
@@ -232,7 +237,7 @@ class PairEngine:
         kinds, starts = getattr(self.packed, f"{what}_kinds"), getattr(self.packed, f"{what}_start")
         codes = [kinds.codes[slice(*starts[graph : graph + 2])] for graph in (first, second)]
         values = [{name: column[code] for name, column in kinds.values.items()} for code in codes]
-        table, slopes = _table(piece, *values, codes[0].size, codes[1].size, with_slopes, "float64")
+        table, slopes = _table(piece, (values[0], values[1]), (codes[0].size, codes[1].size), with_slopes, "float64")
         return table, list(slopes) if with_slopes else []
 
     def _no_similarity(self, first: int, second: int, why: str) -> SingularPairError:
@@ -265,7 +270,7 @@ class PairEngine:
         key = (what, with_slopes)
         if key not in self._tables:
             self._tables[key] = _table(
-                piece, kinds.values, kinds.values, kinds.count, kinds.count, with_slopes, self.walk.dtype
+                piece, (kinds.values, kinds.values), (kinds.count, kinds.count), with_slopes, self.walk.dtype
             )
         return self._tables[key]
 
@@ -295,20 +300,21 @@ class PairEngine:
             present, inverse = np.unique(codes[used], return_inverse=True)
             renumbered = np.zeros(getattr(arrays, field).size, dtype=np.int64)
             renumbered[used] = inverse
-            local.append((present, arrays._replace(**{field: renumbered})))
+            changed: dict[str, Any] = {field: renumbered}
+            local.append((present, arrays._replace(**changed)))
         (first, left), (second, right) = local
         values = [{name: column[which] for name, column in kinds.values.items()} for which in (first, second)]
-        return _table(piece, *values, first.size, second.size, with_slopes, dtype), left, right
+        return _table(piece, (values[0], values[1]), (first.size, second.size), with_slopes, dtype), left, right
 
 
 def _table(
-    piece: Piece, left: dict, right: dict, rows: int, columns: int, with_slopes: bool, dtype: str
+    piece: Piece, sides: tuple[Attributes, Attributes], shape: tuple[int, int], with_slopes: bool, dtype: str
 ) -> tuple[FloatArray, FloatArray]:
-    table = np.broadcast_to(piece.table(left, right), (rows, columns)).astype(dtype)
+    table = np.broadcast_to(piece.table(*sides), shape).astype(dtype)
     if not with_slopes:
         return table, np.empty((0, 1, 1))
-    slopes = [np.broadcast_to(slope, (rows, columns)) for slope in piece.slopes(left, right)]
-    return table, np.array(slopes, dtype=float).reshape(-1, rows, columns)
+    slopes = [np.broadcast_to(slope, shape) for slope in piece.slopes(*sides)]
+    return table, np.array(slopes, dtype=float).reshape(-1, *shape)
 
 
 def _in_order(

@@ -153,10 +153,10 @@ def _matrices(numbers: IntArray, positions: FloatArray, title: str) -> tuple[Flo
     blocks[:, 0, 1:] = sp * along
     blocks[:, 1:, 0] = ps * along
     blocks[:, 1:, 1:] = pi[:, :, None] * np.eye(3) + (sigma - pi)[:, :, None] * along[:, :, None] * along[:, None, :]
-    overlap = np.zeros((size, _ORBITALS, size, _ORBITALS))
-    overlap[left, :, right, :] = blocks
-    overlap[right, :, left, :] = blocks.transpose(0, 2, 1)
-    overlap = overlap.reshape(size * _ORBITALS, -1)
+    by_atom = np.zeros((size, _ORBITALS, size, _ORBITALS))
+    by_atom[left, :, right, :] = blocks
+    by_atom[right, :, left, :] = blocks.transpose(0, 2, 1)
+    overlap = by_atom.reshape(size * _ORBITALS, -1)
     np.fill_diagonal(overlap, 1.0)
     elements = [PARAMETERS[number] for number in numbers.tolist()]
     energies = np.array([(item.s_energy, *(item.p_energy,) * 3) for item in elements]).ravel()
@@ -205,4 +205,4 @@ def slater_overlaps(first: int, second: int, distance: FloatArray) -> FloatArray
 def _radial(shell: int, exponent: float, radius: FloatArray, p: bool) -> FloatArray:
     """The polynomial part of a normalised orbital; that of a p orbital is still to be multiplied by a coordinate."""
     norm = (2.0 * exponent) ** (shell + 0.5) / np.sqrt(factorial(2 * shell))
-    return norm * np.sqrt(3.0) * radius ** (shell - 2) if p else norm * radius ** (shell - 1)
+    return np.asarray(norm * np.sqrt(3.0) * radius ** (shell - 2) if p else norm * radius ** (shell - 1))

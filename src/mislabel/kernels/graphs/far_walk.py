@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mislabel.kernels.graphs.gram import PreparedKernel
+from mislabel.kernels.contract import PreparedKernel
 from mislabel.kernels.graphs.pieces import Bounds
 from mislabel.kernels.graphs.wrappers import PreparedAround
 from mislabel.linalg.contract import FloatArray, IntArray

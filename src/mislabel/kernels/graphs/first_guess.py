@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from mislabel._common.spreading import evenly_spread
 from mislabel.kernels.graphs.first_guess_loops import Steps, histograms, sums_over_steps
 from mislabel.kernels.graphs.packing import PackedGraphs
 from mislabel.kernels.graphs.slot_loops import FEATURES
 from mislabel.linalg.contract import FloatArray
-from mislabel.spreading import evenly_spread
 
 #: Points of the grid of lengths per length scale, at most in all, and at most of lengths and kinds together.
 _POINTS_PER_SCALE = 2.0
@@ -56,13 +56,13 @@ def features_of_surroundings(
     return features
 
 
-def _components(samples: FloatArray, alike: FloatArray, similar: FloatArray) -> FloatArray:
+def _components(samples: np.ndarray, alike: np.ndarray, similar: np.ndarray) -> np.ndarray:
     """Principal components (lengths, kinds, FEATURES) of distributions (samples, lengths, kinds), similarities being given."""
     count, lengths, n_kinds = samples.shape
     rows = samples.reshape(count, -1)
 
-    def images(of: FloatArray) -> FloatArray:
-        return (similar @ (alike @ of.reshape(lengths, -1)).reshape(lengths, n_kinds, -1)).reshape(of.shape)
+    def images(of: np.ndarray) -> np.ndarray:
+        return np.reshape(similar @ (alike @ of.reshape(lengths, -1)).reshape(lengths, n_kinds, -1), of.shape)
 
     # A few rounds of subspace iteration, with NumPy's products alone: SciPy has threads of its own, which would wait for these.
     basis = np.random.default_rng(0).standard_normal((count, min(count, FEATURES + _SPARE)), np.float32)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mislabel.compiled_loops import compiled_for_speed
+from mislabel._common.compiled_loops import compiled_for_speed
 
 
 class Steps(NamedTuple):
@@ -21,7 +21,7 @@ class Steps(NamedTuple):
 
 
 @compiled_for_speed
-def histograms(steps, row_of, out):
+def histograms(steps: Steps, row_of: np.ndarray, out: np.ndarray) -> None:
     """For the nodes that have a row in ``out`` (2, rows, lengths, kinds), how probable the steps from them are.
 
     Each step is split between the two points of the grid next to its length. Nodes count as much as their right-hand side.
@@ -39,7 +39,7 @@ def histograms(steps, row_of, out):
 
 
 @compiled_for_speed
-def sums_over_steps(steps, values, out):
+def sums_over_steps(steps: Steps, values: np.ndarray, out: np.ndarray) -> None:
     """For all nodes, ``out`` (nodes, 2, components), sums of ``values`` (2, lengths, kinds, components) by those histograms."""
     for e in range(steps.left.shape[0]):
         below = min(np.int64(steps.place[e]), values.shape[1] - 2)

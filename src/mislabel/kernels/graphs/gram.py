@@ -7,18 +7,19 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from mislabel._common.progress import Progress, ProgressReporter
 from mislabel.errors import InvalidParameterError
 from mislabel.kernels.adapters import PrecomputedKernel
+from mislabel.kernels.contract import GraphKernel, PreparedKernel
 from mislabel.kernels.fingerprints import fingerprint
 from mislabel.kernels.gram_files import gram_in_file
 from mislabel.kernels.matrix_blocks import Blocks
 from mislabel.kernels.on_data import take
 from mislabel.linalg.contract import FloatArray, IntArray
-from mislabel.progress import Progress, ProgressReporter
 
 #: Evaluates blocks anywhere and in any order: from the pairs of each block by number, and the numbers wanted, to numbers
 #: and values.
@@ -26,19 +27,6 @@ BlockRunner = Callable[[Callable[[int], IntArray], Sequence[int]], Iterator[tupl
 
 #: Pairs per block: a few tenths of a second of work, and little to lose.
 BLOCK_PAIRS = 1 << 14
-
-
-class PreparedKernel(Protocol):
-    """A kernel laid out for given graphs, which evaluates any of their pairs."""
-
-    shape: tuple[int, int]
-    symmetric: bool
-
-    def values(self, pairs: IntArray) -> FloatArray:
-        """Kernel values of pairs (row, column)."""
-
-    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The same with derivatives by the logarithms of all hyperparameters."""
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -63,8 +51,8 @@ def _in_threads(work: Callable[[int], Any], items: Sequence[int], n_jobs: int | 
         running: dict[Future[Any], int] = {}
         try:
             while True:
-                while len(running) < 2 * threads and (item := next(queue, None)) is not None:
-                    running[pool.submit(work, item)] = item
+                while len(running) < 2 * threads and (following := next(queue, None)) is not None:
+                    running[pool.submit(work, following)] = following
                 if not running:
                     return
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -134,7 +122,8 @@ def _threads(prepared: PreparedKernel, n_jobs: int | None) -> BlockRunner:
 def gradient_in_blocks(prepared: PreparedKernel, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
     """Matrix and (n, n, p) derivatives by the logarithms of all hyperparameters."""
     size = prepared.shape[0]
-    matrix, gradient = np.empty((size, size)), None
+    matrix = np.empty((size, size))
+    gradient: FloatArray | None = None
     with _stopped_at_the_end(_slopes_by_block(prepared, n_jobs)) as results:
         for _, (pairs, values, slopes) in results:
             if gradient is None:
@@ -154,7 +143,7 @@ def contract_in_blocks(prepared: PreparedKernel, weights: FloatArray, n_jobs: in
             i, j = pairs.T
             parts[number] = np.where(i == j, weights[i, j], weights[i, j] + weights[j, i]) @ slopes
     # In a fixed order, so that the result does not depend on which thread was faster.
-    return np.sum([parts[number] for number in sorted(parts)], axis=0)
+    return np.asarray(np.sum([parts[number] for number in sorted(parts)], axis=0))
 
 
 def _slopes_by_block(
@@ -190,10 +179,15 @@ class _AnyKernel:
             block = np.asarray(self._kernel(left))
         else:
             block = np.asarray(self._kernel(left, take(self._right, columns, self._kernel)))
-        return block[pairs[:, 0] - rows[0], pairs[:, 1] - columns[0]]
+        return np.asarray(block[pairs[:, 0] - rows[0], pairs[:, 1] - columns[0]])
 
     def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         raise InvalidParameterError("derivatives by blocks need a graph kernel.")
+
+
+def laid_out(kernel: Any, X: Sequence[Any], Y: Sequence[Any] | None = None) -> PreparedKernel:
+    """Any kernel on given points, ready to evaluate their pairs."""
+    return kernel.prepared(X, Y) if isinstance(kernel, GraphKernel) else _AnyKernel(kernel, X, Y)
 
 
 def gram_matrix(
@@ -217,9 +211,9 @@ def gram_matrix(
     were damaged are computed again with a GramFileWarning. What you write into the returned array counts as damage.
     ``run`` evaluates the blocks elsewhere than in threads of this process, see :mod:`mislabel.distributed`.
     """
-    if hasattr(kernel, "graphs_of"):
+    if isinstance(kernel, GraphKernel):
         X, Y = kernel.graphs_of(X), None if Y is None else kernel.graphs_of(Y)
-    prepared = kernel.prepared(X, Y) if hasattr(kernel, "prepared") else _AnyKernel(kernel, X, Y)
+    prepared = laid_out(kernel, X, Y)
     with ProgressReporter(verbose) as reporter:
         report = progress if progress is not None else reporter
         if path is None:

@@ -11,20 +11,25 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
 
 from mislabel.errors import InvalidParameterError
+from mislabel.kernels.contract import GraphKernel, TunableKernel
 from mislabel.kernels.graphs.engine import PairEngine, Walk
-from mislabel.kernels.graphs.gram import PreparedKernel, contract_in_blocks, gradient_in_blocks, gram_in_memory
+from mislabel.kernels.graphs.gram import contract_in_blocks, gradient_in_blocks, gram_in_memory
 from mislabel.kernels.graphs.graph import Graph
 from mislabel.kernels.graphs.pieces import Bounds, Constant, Parameter, Piece
 from mislabel.linalg.contract import FloatArray, IntArray
 
 PRECISIONS = ("float32", "float64")
+#: Each evaluation costs so much that hyperparameters are tuned on this many points.
+TUNING_SIZE = 300
 
 
-class ParametricKernel(GenericKernelMixin, Kernel):
+class ParametricKernel(GenericKernelMixin, TunableKernel, Kernel):
     """A kernel whose hyperparameters come as a list of :class:`Parameter`; only the free ones appear in ``theta``."""
 
-    #: Each evaluation costs so much that hyperparameters are tuned on this many points.
-    tuning_size: int = 300
+    @property
+    def tuning_size(self) -> int | None:
+        """A few hundred points: each evaluation is expensive."""
+        return TUNING_SIZE
 
     @abstractmethod
     def parameters(self) -> tuple[Parameter, ...]:
@@ -47,7 +52,7 @@ class ParametricKernel(GenericKernelMixin, Kernel):
     @property
     def theta(self) -> FloatArray:
         """Logarithms of the free hyperparameters."""
-        return np.log([item.value for item in self.parameters() if not item.fixed])
+        return np.asarray(np.log([item.value for item in self.parameters() if not item.fixed]))
 
     @theta.setter
     def theta(self, theta: FloatArray) -> None:
@@ -56,9 +61,8 @@ class ParametricKernel(GenericKernelMixin, Kernel):
     @property
     def bounds(self) -> FloatArray:
         """Bounds on :attr:`theta`."""
-        return np.log(
-            np.array([item.bounds for item in self.parameters() if not item.fixed], dtype=float).reshape(-1, 2)
-        )
+        free = [item.bounds for item in self.parameters() if not item.fixed]
+        return np.asarray(np.log(np.array(free, dtype=float).reshape(-1, 2)))
 
     def clone_with_theta(self, theta: FloatArray) -> ParametricKernel:
         """The same kernel with other free hyperparameters."""
@@ -75,7 +79,7 @@ class ParametricKernel(GenericKernelMixin, Kernel):
         return False
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.get_params() == other.get_params()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.get_params() == other.get_params()
 
     def __hash__(self) -> int:
         return hash((type(self), tuple(map(repr, self.parameters()))))
@@ -85,16 +89,12 @@ class ParametricKernel(GenericKernelMixin, Kernel):
         return f"{type(self).__name__}({values})"
 
 
-class BlockKernel(ParametricKernel):
+class BlockKernel(ParametricKernel, GraphKernel):
     """A kernel given by its :meth:`prepared` form and parameters alone."""
 
     n_jobs: int | None = None
     #: Columns of the prepared form's derivatives that are this kernel's parameters, in order.
     _slope_columns: slice | list[int] = slice(None)
-
-    @abstractmethod
-    def prepared(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> PreparedKernel:
-        """This kernel on these graphs, laid out for evaluation by blocks."""
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """Similarities of all graphs in X with all in Y (or X)."""
@@ -111,7 +111,8 @@ class BlockKernel(ParametricKernel):
 
     def contracted_gradient(self, X: Any, weights: FloatArray) -> FloatArray:
         """``sum_ij W_ij dK_ij / dtheta`` without storing the derivatives."""
-        return contract_in_blocks(self.prepared(X), weights, self.n_jobs)[self._slope_columns][self._free]
+        contracted = contract_in_blocks(self.prepared(X), weights, self.n_jobs)
+        return np.asarray(contracted[self._slope_columns][self._free])
 
 
 def with_itself(size: int) -> IntArray:
@@ -132,11 +133,14 @@ class WalkKernel(BlockKernel):
 
     def precise(self) -> WalkKernel:
         """The same kernel in double precision."""
-        return clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-8))
+        kernel: WalkKernel = clone(self).set_params(dtype="float64", tol=min(self.tol, 1e-8))
+        return kernel
 
     def scaled(self, factor: float) -> WalkKernel:
         """This kernel times a number."""
-        return clone(self).set_params(starting_probability=self.starting_probability * float(np.sqrt(factor)))
+        starting = self.starting_probability * float(np.sqrt(factor))
+        kernel: WalkKernel = clone(self).set_params(starting_probability=starting)
+        return kernel
 
 
 class MarginalizedGraphKernel(WalkKernel):
@@ -237,8 +241,8 @@ class MarginalizedGraphKernel(WalkKernel):
         return np.concatenate([np.diag(block) for block in self.prepared(X).nodal(with_itself(len(X)))])
 
 
-def _checked(graphs: Any) -> Sequence[Graph]:
-    graphs = list(graphs)
+def _checked(items: Any) -> Sequence[Graph]:
+    graphs = list(items)
     for number, graph in enumerate(graphs):
         if not isinstance(graph, Graph):
             raise InvalidParameterError(

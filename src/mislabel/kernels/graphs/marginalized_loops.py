@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mislabel.compiled_loops import compiled_for_speed
+from mislabel._common.compiled_loops import compiled_for_speed
 from mislabel.kernels.graphs.solution_loops import PAD, bilinear, clear, scaled_row
 from mislabel.kernels.graphs.two_sided_loops import EdgePairs, couple_all, solve
 from mislabel.kernels.graphs.vector_loops import CAN_PACK, CHUNK, gaussian_weights, shifted, split_weights, tail_form
@@ -33,6 +33,10 @@ _RECOVERY = 64
 _TWO_LOG_TWO = 1.3862943611198906
 #: An entry of the list of chunks has the number of an edge above, that of its first partner below.
 _UP, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+#: Chunks of partners, how far pairs are shifted against them, and offsets of rows, see `_list_chunks`.
+ChunkLists = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class GraphArrays(NamedTuple):
@@ -73,7 +77,7 @@ class Similarity(NamedTuple):
 
 
 @compiled_for_speed
-def _needed(left, a, right, b, pairs, chunks):
+def _needed(left: GraphArrays, a: int, right: GraphArrays, b: int, pairs: int, chunks: int) -> tuple[int, int]:
     """At least as many pairs of edges, and chunks of them, as lie within reach: counted only where more than given might."""
     mine, others = left.edge_start[a + 1] - left.edge_start[a], right.edge_start[b + 1] - right.edge_start[b]
     if mine * others <= pairs and mine * (others // CHUNK + 1) <= chunks:
@@ -87,7 +91,17 @@ def _needed(left, a, right, b, pairs, chunks):
 
 
 @compiled_for_speed
-def _list_chunks(left, a, right, b, low, high, chunks, shifts, rows):
+def _list_chunks(
+    left: GraphArrays,
+    a: int,
+    right: GraphArrays,
+    b: int,
+    low: np.ndarray,
+    high: np.ndarray,
+    chunks: np.ndarray,
+    shifts: np.ndarray,
+    rows: np.ndarray,
+) -> tuple[np.uint64, np.uint64]:
     """Which edges of graph b lie within reach of each edge of graph a; returns how many pairs, and in how many chunks.
 
     Chunks of partners are listed as (edge of a, first partner), with how far pairs are shifted against partners and the
@@ -122,7 +136,19 @@ def _list_chunks(left, a, right, b, low, high, chunks, shifts, rows):
 
 
 @compiled_for_speed
-def _fill_weights(left, a, right, similarity, low, high, n_chunks, lists, weights, straight, crossed):
+def _fill_weights(
+    left: GraphArrays,
+    a: int,
+    right: GraphArrays,
+    similarity: Similarity,
+    low: np.ndarray,
+    high: np.ndarray,
+    n_chunks: np.uint64,
+    lists: ChunkLists,
+    weights: np.ndarray,
+    straight: np.ndarray,
+    crossed: np.ndarray,
+) -> None:
     """W for all pairs of edges within reach, and where in the solutions it acts, in the order of the windows."""
     first = np.uint64(left.edge_start[a])
     chunks, shifts, rows = lists
@@ -144,7 +170,19 @@ def _fill_weights(left, a, right, similarity, low, high, n_chunks, lists, weight
 
 
 @compiled_for_speed
-def _split_weights(left, a, right, high, n_chunks, lists, least, weights, straight, tail, tail_ends):
+def _split_weights(
+    left: GraphArrays,
+    a: int,
+    right: GraphArrays,
+    high: np.ndarray,
+    n_chunks: np.uint64,
+    lists: ChunkLists,
+    least: float,
+    weights: np.ndarray,
+    straight: np.ndarray,
+    tail: np.ndarray,
+    tail_ends: np.ndarray,
+) -> tuple[np.uint64, np.uint64]:
     """:func:`_fill_weights` in two lists, weights above ``2^least`` and the tail; returns how many each has.
 
     That is decided by logarithms, because those are there before the weights are.
@@ -167,7 +205,16 @@ def _split_weights(left, a, right, high, n_chunks, lists, least, weights, straig
 
 
 @compiled_for_speed
-def _prepare(left, a, right, b, similarity, node, source, rows):
+def _prepare(
+    left: GraphArrays,
+    a: int,
+    right: GraphArrays,
+    b: int,
+    similarity: Similarity,
+    node: np.ndarray,
+    source: np.ndarray,
+    rows: np.ndarray,
+) -> float:
     """Node similarities (twice each, once per solution) and the first guesses ``V f`` and ``V u``; returns ``u' V f``.
 
     Nodes of one kind mostly follow each other, and their rows differ by a factor: ``rows`` keeps the last kind's, similarities
@@ -207,7 +254,18 @@ def _prepare(left, a, right, b, similarity, node, source, rows):
 
 
 @compiled_for_speed
-def _slopes(left, a, right, b, similarity, low, high, weights, solution, slopes):
+def _slopes(
+    left: GraphArrays,
+    a: int,
+    right: GraphArrays,
+    b: int,
+    similarity: Similarity,
+    low: np.ndarray,
+    high: np.ndarray,
+    weights: np.ndarray,
+    solution: np.ndarray,
+    slopes: np.ndarray,
+) -> None:
     """Derivatives of one kernel value, by (edges as a whole, logarithm of the length scale, node and edge parameters)."""
     other, count = right.node_start[b], right.node_start[b + 1] - right.node_start[b]
     n_node, n_edge = similarity.node_slopes.shape[0], similarity.edge_slopes.shape[0]
@@ -245,7 +303,7 @@ def _slopes(left, a, right, b, similarity, low, high, weights, solution, slopes)
 
 
 @compiled_for_speed
-def largest(starts):
+def largest(starts: np.ndarray) -> int:
     """How many there are of something at most, given where those of each graph begin."""
     most = 0
     for k in range(starts.shape[0] - 1):
@@ -254,7 +312,19 @@ def largest(starts):
 
 
 @compiled_for_speed
-def pair_values(left, right, pairs, similarity, tol, linear, max_iter, values, steps, slopes, nodal):
+def pair_values(
+    left: GraphArrays,
+    right: GraphArrays,
+    pairs: np.ndarray,
+    similarity: Similarity,
+    tol: float,
+    linear: float,
+    max_iter: int,
+    values: np.ndarray,
+    steps: np.ndarray,
+    slopes: np.ndarray,
+    nodal: np.ndarray,
+) -> None:
     """Kernel values of the given pairs (graph of ``left``, graph of ``right``).
 
     ``steps`` receives how many steps each pair took, -1 where they were not enough; ``slopes`` (pairs, parameters) the

@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import clone
 
 from mislabel.errors import InvalidGraphError, InvalidParameterError, UnitsWarning, unknown_name
+from mislabel.kernels.contract import PreparedKernel
 from mislabel.kernels.graphs.electronic_term import ElectronicTerm, PreparedWithElectrons
 from mislabel.kernels.graphs.extended_huckel import electrons_of
 from mislabel.kernels.graphs.far_walk import FarWalk, PreparedTwoWalks
-from mislabel.kernels.graphs.gram import PreparedKernel
 from mislabel.kernels.graphs.graph import Graph
-from mislabel.kernels.graphs.marginalized import BlockKernel, MarginalizedGraphKernel, WalkKernel
+from mislabel.kernels.graphs.marginalized import TUNING_SIZE, BlockKernel, MarginalizedGraphKernel, WalkKernel
 from mislabel.kernels.graphs.molecule_views import MoleculeViews
 from mislabel.kernels.graphs.molecules import graph_from_atoms
 from mislabel.kernels.graphs.pieces import Bounds, KroneckerDelta, Parameter, Piece, SquaredExponential, TensorProduct
@@ -59,6 +59,8 @@ class MolecularKernel(WalkKernel):
     tol, dtype, n_jobs : as in :class:`MarginalizedGraphKernel`.
     """
 
+    tuning_size: int | None = TUNING_SIZE
+
     def __init__(
         self,
         stopping_probability: float = 0.01,
@@ -79,7 +81,7 @@ class MolecularKernel(WalkKernel):
         element_prior_bounds: Bounds = (1e-2, 0.95),
         edge_length_scale_bounds: Bounds = (0.01, 0.5),
         starting_probability_bounds: Bounds = (1e-4, 1e4),
-        tuning_size: int = 300,
+        tuning_size: int | None = TUNING_SIZE,
         n_jobs: int | None = None,
     ) -> None:
         self.tuning_size = tuning_size
@@ -213,13 +215,13 @@ class MolecularKernel(WalkKernel):
         term = self.electrons
         if term is None:
             return inner
-        places = [
+        rows, columns = (
             term.coordinates([item.electrons for item in side], self.property)
             for side in (left, left if right is None else right)
-        ]
+        )
         # An extensive form's first derivative is by the starting probability, an intensive one's by its square.
         return PreparedWithElectrons(
-            inner, *places, extensive, term.weight, self.starting_probability**2, 2.0 if extensive else 1.0
+            inner, rows, columns, extensive, term.weight, self.starting_probability**2, 2.0 if extensive else 1.0
         )
 
     def _walks(self, left: list[Any], right: list[Any] | None) -> PreparedKernel:
@@ -289,7 +291,7 @@ class MolecularKernel(WalkKernel):
         some = X[:: max(1, len(X) // 200)]
         start = self.starting_probability * np.sqrt(label_variance / float(np.mean(self.diag(some))))
         reach = np.sqrt(_AMPLITUDE_RANGE)
-        kernel = clone(self).set_params(starting_probability=float(start))
+        kernel: MolecularKernel = clone(self).set_params(starting_probability=float(start))
         if not isinstance(self.starting_probability_bounds, str):
             kernel.set_params(starting_probability_bounds=(float(start / reach), float(start * reach)))
         return kernel

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mislabel.errors import InvalidGraphError
 from mislabel.kernels.graphs.graph import Graph
@@ -134,7 +135,7 @@ class PackedGraphs:
         else:
             ends = first | second << np.uint64(32)
 
-        def padded(values: np.ndarray, kind: object) -> np.ndarray:
+        def padded(values: np.ndarray, kind: DTypeLike) -> np.ndarray:
             return np.concatenate([values, pad.astype(values.dtype)]).astype(kind)
 
         return GraphArrays(

@@ -211,7 +211,7 @@ class TensorProduct(Piece):
     """The product of several pieces, usually of different attributes."""
 
     def __init__(self, *pieces: Piece) -> None:
-        self.pieces = tuple(
+        self.pieces: tuple[Piece, ...] = tuple(
             part for piece in pieces for part in (piece.pieces if type(piece) is TensorProduct else (piece,))
         )
 

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from mislabel.compiled_loops import compiled
+from mislabel._common.compiled_loops import compiled
 from mislabel.kernels.graphs.solution_loops import ROW
 
 
 @compiled
-def assign_slots(edge_start, group_of, lane_of, length, width, slot_of, shortest, longest):
+def assign_slots(
+    edge_start: np.ndarray,
+    group_of: np.ndarray,
+    lane_of: np.ndarray,
+    length: np.ndarray,
+    width: float,
+    slot_of: np.ndarray,
+    shortest: np.ndarray,
+    longest: np.ndarray,
+) -> np.ndarray:
     """Number the slots of all graphs in the order in which they are opened; returns how many each graph has.
 
     Both directions of an edge, ``[edge, direction]``, have a group and a lane in it. Edges are sorted by length within each
@@ -47,7 +56,9 @@ def assign_slots(edge_start, group_of, lane_of, length, width, slot_of, shortest
 
 
 @compiled
-def _reached(begin, end, stop, shortest, longest, low, high):
+def _reached(
+    begin: int, end: int, stop: int, shortest: np.ndarray, longest: np.ndarray, low: float, high: float
+) -> tuple[int, int]:
     """The range of things with any length between two, given that of shorter ones; things in ascending order up to ``stop``."""
     while begin < stop and longest[begin] < low:
         begin += 1
@@ -57,7 +68,16 @@ def _reached(begin, end, stop, shortest, longest, low, high):
 
 
 @compiled
-def within_reach(start, shortest, longest, origin, width, reach, first, last):
+def within_reach(
+    start: np.ndarray,
+    shortest: np.ndarray,
+    longest: np.ndarray,
+    origin: float,
+    width: float,
+    reach: float,
+    first: np.ndarray,
+    last: np.ndarray,
+) -> None:
     """For each group and bucket of length the first and the last slot that edges in the bucket may act on.
 
     Slots lie between two lengths each, in ascending order; buckets are ``width`` each, from ``origin`` on.
@@ -72,8 +92,18 @@ def within_reach(start, shortest, longest, origin, width, reach, first, last):
 
 @compiled
 def chunks_within_reach(
-    edge_start, length, group_start, chunk, first, last, origin, width, reach, first_chunk, last_chunk
-):
+    edge_start: np.ndarray,
+    length: np.ndarray,
+    group_start: np.ndarray,
+    chunk: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    origin: float,
+    width: float,
+    reach: float,
+    first_chunk: np.ndarray,
+    last_chunk: np.ndarray,
+) -> None:
     """For each graph and bucket of length the chunks of edges within reach.
 
     Wide enough that slots within reach (``first`` to ``last`` of each group) need one chunk before and one behind at most.

@@ -34,6 +34,7 @@ from mislabel.kernels.graphs.vector_loops import (
     store_vector,
     sum_of_lanes,
 )
+from mislabel.linalg.contract import IntArray
 
 #: Whether the processor can reorder sixteen numbers in one instruction.
 CAN_REORDER = compiles_for("avx512f")
@@ -97,9 +98,9 @@ class Place(IntEnum):
     OTHER_EDGE = 3
 
 
-def lane_order(node, edge):
+def lane_order(node: IntArray, edge: IntArray) -> IntArray:
     """What a lane of a slot says: which of thirty-two nodes its edge comes from, which of thirty-two edges it is."""
-    return node | edge << _EDGE_BITS | _USED
+    return np.asarray(node | edge << _EDGE_BITS | _USED)
 
 
 def _members(context, builder, kind, value):

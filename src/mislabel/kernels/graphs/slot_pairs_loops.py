@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mislabel.compiled_loops import compiled_for_speed
-from mislabel.kernels.graphs.marginalized_loops import SINGLE_GROWTH, largest
+from mislabel._common.compiled_loops import compiled_for_speed
+from mislabel.kernels.graphs.marginalized_loops import SINGLE_GROWTH, GraphArrays, largest
 from mislabel.kernels.graphs.slot_loops import (
     Place,
+    SlotArrays,
     SlotPairs,
     couple_again,
     couple_first,
@@ -25,7 +26,7 @@ from mislabel.kernels.graphs.two_sided_loops import solve
 
 
 @compiled_for_speed
-def _rows(count, columns):
+def _rows(count: int, columns: int) -> np.ndarray:
     """Room for so many rows, each in one piece of the cache."""
     room = np.empty((count + 1) * columns, np.float32)
     skipped = (-room.ctypes.data % 64) // 4
@@ -33,7 +34,7 @@ def _rows(count, columns):
 
 
 @compiled_for_speed
-def _largest_pair(left, slots, pairs):
+def _largest_pair(left: GraphArrays, slots: SlotArrays, pairs: np.ndarray) -> tuple[int, int, int]:
     """Rows of nodes, at least as many edges and slots, and edges and chunks, as any of the pairs has."""
     rows, items, chunks = 1, 1, 1
     for number in range(pairs.shape[0]):
@@ -46,7 +47,19 @@ def _largest_pair(left, slots, pairs):
 
 
 @compiled_for_speed
-def slot_pair_values(left, slots, pairs, similar, node_slopes, tol, linear, max_iter, values, steps, slopes):
+def slot_pair_values(
+    left: GraphArrays,
+    slots: SlotArrays,
+    pairs: np.ndarray,
+    similar: np.ndarray,
+    node_slopes: np.ndarray,
+    tol: float,
+    linear: float,
+    max_iter: int,
+    values: np.ndarray,
+    steps: np.ndarray,
+    slopes: np.ndarray,
+) -> None:
     """Kernel values of the given pairs (graph of ``left``, graph of ``slots``), given the similarities of kinds of nodes.
 
     ``steps`` receives how many steps each pair took, -1 where they were not enough; ``slopes`` (pairs, parameters) the
@@ -73,8 +86,9 @@ def slot_pair_values(left, slots, pairs, similar, node_slopes, tol, linear, max_
         a, b = pairs[number, 0], pairs[number, 1]
         first, last = left.node_start[a], left.node_start[a + 1]
         count = (last - first) * (slots.row_start[b + 1] - slots.row_start[b]) * 2 * ROW
-        place[Place.FIRST_EDGE], place[Place.N_EDGES] = left.edge_start[a], left.edge_start[a + 1] - left.edge_start[a]
-        place[Place.OTHER], place[Place.OTHER_EDGE] = b, left.edge_start[b]
+        place[Place.FIRST_EDGE.value] = left.edge_start[a]
+        place[Place.N_EDGES.value] = left.edge_start[a + 1] - left.edge_start[a]
+        place[Place.OTHER.value], place[Place.OTHER_EDGE.value] = b, left.edge_start[b]
         base, value = prepare_rows(slots, b, left, first, last, similar, n_kinds, node, plain, guess, residual)
         weigh_chunks(coupling)
         couple_first(coupling, guess, residual)

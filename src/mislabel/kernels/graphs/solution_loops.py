@@ -8,6 +8,7 @@ row has the numbers of sixteen pairs of nodes, f's first, then u's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -55,7 +56,7 @@ class _Layout:
         return ir.VectorType(self.scalar, self.lanes)
 
 
-def _layout(kind) -> _Layout:
+def _layout(kind: Any) -> _Layout:
     """The layout of an array of solutions."""
     name = str(kind.dtype)
     if kind.ndim == 2:

@@ -9,12 +9,12 @@ inverse. A few conjugate-gradient steps then suffice where one system alone woul
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
 
-from mislabel.compiled_loops import compiled_for_speed
+from mislabel._common.compiled_loops import compiled_for_speed
 from mislabel.kernels.graphs.slot_loops import couple_again
 from mislabel.kernels.graphs.solution_loops import advance, begin_search, curvature, turn_search
 from mislabel.kernels.graphs.vector_loops import couple
@@ -36,18 +36,18 @@ class EdgePairs(NamedTuple):
     narrow: bool
 
 
-def couple_all(coupling, source, target):
+def couple_all(coupling: Any, source: Any, target: Any) -> None:
     """``target += W source`` for both solutions at once."""
 
 
 @overload(couple_all, inline="never")
-def _couple_all(coupling, source, target):
+def _couple_all(coupling: Any, source: Any, target: Any) -> Any:
     if coupling.instance_class is EdgePairs:
         return _couple_edges
     return _couple_slots
 
 
-def _couple_edges(coupling, source, target):
+def _couple_edges(coupling: Any, source: Any, target: Any) -> None:
     halves = coupling.straight.view(np.uint32)
     if coupling.narrow:
         mask, shift = np.uint32(0xFFFF), np.uint32(16)
@@ -62,12 +62,12 @@ def _couple_edges(coupling, source, target):
             )
 
 
-def _couple_slots(coupling, source, target):
+def _couple_slots(coupling: Any, source: Any, target: Any) -> None:
     couple_again(coupling, source, target)
 
 
 @compiled_for_speed
-def _mixture(square, right):
+def _mixture(square: tuple[float, ...], right: tuple[float, ...]) -> tuple[float, float, float, float]:
     """``square^-1 right`` for two symmetric matrices given as (f with f, u with u, f with u).
 
     Returns what f takes of f, u of u, f of u and u of f: nothing of each other where the first matrix is nearly singular,
@@ -87,7 +87,16 @@ def _mixture(square, right):
 
 
 @compiled_for_speed
-def solve(coupling, count, node, vectors, base, tol, linear, max_iter):
+def solve(
+    coupling: Any,
+    count: int,
+    node: np.ndarray,
+    vectors: np.ndarray,
+    base: float,
+    tol: float,
+    linear: float,
+    max_iter: int,
+) -> int:
     """Conjugate gradients on both systems together; returns the number of steps, or -1 if they were not enough.
 
     Both move along the search directions of both (block conjugate gradients): what one system has found out helps the other.

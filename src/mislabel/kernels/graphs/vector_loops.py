@@ -6,6 +6,8 @@ First what such intrinsics are made of, then those for pairs of edges taken one 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -15,11 +17,16 @@ from numba.extending import intrinsic
 
 #: Pairs of edges handled at once: most windows are no longer than this.
 CHUNK = 8
+
+
+def _half_power(t: Any) -> Any:
+    """2^-f at f = t / 2."""
+    return 2.0 ** (-0.5 * t)
+
+
 #: Coefficients of polynomials for 2^-f, |f| <= 1/2, whose error is below the rounding.
 _SERIES = {
-    name: np.polynomial.chebyshev.cheb2poly(
-        np.polynomial.chebyshev.chebinterpolate(lambda t: 2.0 ** (-0.5 * t), degree)
-    )
+    name: np.polynomial.chebyshev.cheb2poly(np.polynomial.chebyshev.chebinterpolate(_half_power, degree))
     * 2.0 ** np.arange(degree + 1)
     for name, degree in (("float32", 6), ("float64", 12))
 }
@@ -199,14 +206,15 @@ def split_weights(
     ``ends[first:] + row`` goes along. Returns how many there are of each. Only where the processor can pack
     (:data:`CAN_PACK`).
     """
-    arguments = (near, near_ends, at, tail, tail_ends, behind)
-    arguments += (lengths, weights, first, length, weight, unit, ends, row, count, log_weights, above)
-    signature = types.UniTuple(types.uint64, 2)(*arguments)
+    lists = (near, near_ends, at, tail, tail_ends, behind)
+    entries = (lengths, weights, first, length, weight, unit, ends, row, count, log_weights, above)
+    signature = types.UniTuple(types.uint64, 2)(*lists, *entries)
 
     def codegen(context, builder, signature, arguments):
         kinds = signature.args
         found, exponent = _gaussian_chunk(context, builder, kinds[6:], arguments[6:12])
-        first, row, count, log_weights, above = arguments[8], *arguments[13:]
+        first = arguments[8]
+        row, count, log_weights, above = arguments[13:]
         word = ir.IntType(64)
         words = ir.VectorType(word, CHUNK)
         table = array_data(context, builder, kinds[12], arguments[12])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mislabel.errors import InvalidParameterError
-from mislabel.kernels.graphs.gram import PreparedKernel
+from mislabel.kernels.contract import PreparedKernel, fewest
 from mislabel.kernels.graphs.marginalized import BlockKernel, with_itself
 from mislabel.kernels.graphs.pieces import Bounds, Parameter
 from mislabel.linalg.contract import FloatArray, IntArray
@@ -94,10 +94,21 @@ class PreparedPower(PreparedAround):
         return powers, np.column_stack([powers, by_exponent, inner])
 
 
-class Normalized(BlockKernel):
+class KernelAround(BlockKernel):
+    """A kernel made from another one."""
+
+    kernel: BlockKernel
+
+    @property
+    def tuning_size(self) -> int | None:
+        """That of the inner kernel, if it is smaller than usual."""
+        return fewest([super().tuning_size, self.kernel.tuning_size])
+
+
+class Normalized(KernelAround):
     """``k(x, y) / sqrt(k(x, x) k(y, y))``: for properties that do not grow with the size of the graph."""
 
-    def __init__(self, kernel: Any, n_jobs: int | None = None) -> None:
+    def __init__(self, kernel: BlockKernel, n_jobs: int | None = None) -> None:
         self.kernel = kernel
         self.n_jobs = n_jobs
 
@@ -117,13 +128,13 @@ class Normalized(BlockKernel):
         return PreparedNormalized(inner, self.kernel.prepared(X), self.kernel.prepared(Y))
 
 
-class Power(BlockKernel):
+class Power(KernelAround):
     """``k(x, y)^exponent``: a sharper notion of similarity. Any positive exponent of a *normalised* kernel is usual."""
 
     _slope_columns = slice(1, None)
 
     def __init__(
-        self, kernel: Any, exponent: float = 2.0, exponent_bounds: Bounds = "fixed", n_jobs: int | None = None
+        self, kernel: BlockKernel, exponent: float = 2.0, exponent_bounds: Bounds = "fixed", n_jobs: int | None = None
     ) -> None:
         self.kernel = kernel
         self.exponent = exponent

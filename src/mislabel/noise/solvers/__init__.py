@@ -1,4 +1,7 @@
-"""Solvers for the noise variances, by name. A new one is a function with the signature of NoiseSolver and an entry here."""
+"""Solvers for the noise variances, by name.
+
+A new one is a function with the signature of NoiseSolver and an entry here.
+"""
 
 from __future__ import annotations
 

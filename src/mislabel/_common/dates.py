@@ -1,4 +1,4 @@
-"""Columns of dates written as text: one notation for the whole column, or none at all.
+"""Columns of dates written as text: one notation for the whole column, or none at all; times with offsets from UTC.
 
 Whether 03/04/2024 is in March or in April no single value can say. The order of day and month is decided once, from all values of
 a column; where nothing tells it, the column is not read as dates.
@@ -23,6 +23,23 @@ _OTHER_NOTATIONS = (
 )
 _TIMES = ("", " %H:%M", " %H:%M:%S")
 _HALF_DAYS = (" %I:%M %p", " %I:%M:%S %p")
+
+#: Dates with times and an offset from UTC, of which clocks change twice a year.
+_WITH_OFFSET = r"\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*(?:Z|[+-]\d{2}:?\d{2})\s*"
+#: Values looked at before all others.
+_FIRST_VALUES = 20
+
+
+def as_dates(column: pd.Series) -> pd.Series:
+    """Times with offsets from UTC, which may differ from row to row, as times in UTC; other text stays as it is."""
+    filled = column.dropna()
+    first = filled.iloc[:_FIRST_VALUES].astype(str)
+    if not len(filled) or not first.str.fullmatch(_WITH_OFFSET).all() or not filled.str.fullmatch(_WITH_OFFSET).all():
+        return column
+    try:
+        return pd.to_datetime(column, utc=True, format="ISO8601")
+    except (ValueError, OverflowError):
+        return column
 
 
 def read_dates(column: pd.Series) -> pd.Series | None:

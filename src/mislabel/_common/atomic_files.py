@@ -52,6 +52,26 @@ def atomic_write(target: str | Path, *, overwrite: bool = True) -> Iterator[Bina
     sync_folder(target.parent)
 
 
+def append_line(path: Path, line: str, *, header: str) -> None:
+    """Add a line to a file and wait until it is on the disk; a file without any gets the header first.
+
+    Both end with a newline. What a killed process left after the last newline is removed; readers leave it out. Several
+    processes may add to one file.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o666)
+    with os.fdopen(handle, "r+b") as file, _alone_in(path.parent):
+        content = file.read()
+        end = content.rfind(b"\n") + 1
+        if end < len(content):
+            os.ftruncate(handle, end)
+        file.seek(end)
+        file.write((line if end else header + line).encode())
+        file.flush()
+        os.fsync(handle)
+    if not end:
+        sync_folder(path.parent)
+
+
 def remove_leftovers(target: Path) -> None:
     """Remove unfinished versions of a target whose writers are gone; those still being written are locked and stay."""
     if fcntl is None:  # pragma: no cover
@@ -255,4 +275,4 @@ def locked(path: Path, what: str) -> Iterator[BinaryIO]:
                 raise FileInUseError(
                     f"another process is writing {what}: wait for it to end, or choose another path."
                 ) from None
-        yield file  # type: ignore[misc]
+        yield file

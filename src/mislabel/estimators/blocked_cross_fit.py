@@ -1,4 +1,6 @@
-"""Rows in the order of time that share their errors: how they are noticed, and how each is judged without its neighbours."""
+"""Blocked cross-fitting, for rows in the order of time that share their errors: how they are noticed, and how each block is
+judged by models that have not seen it.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,17 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
+from mislabel._common.robust import robust_std
 from mislabel.estimators.cross_fit import fitted_to_all, out_of_fold, seeded
 from mislabel.linalg.contract import FloatArray
 from mislabel.noise.drift import errors_of_series
-from mislabel.robust import robust_std
 
 #: Correlation of successive rows' evidence from which on the rows are a series: neighbours share their errors, so a label
 #: must not be judged by its neighbours. Rows in arbitrary order stay below 0.1.
 SERIES_FROM = 0.25
 _LEAST_SERIES = 200
-#: Contiguous stretches of rows, each judged by models of the others.
-STRETCHES = 20
+#: Contiguous blocks of rows, each judged by models of the others.
+BLOCKS = 20
 
 
 def series_correlation(z: np.ndarray) -> float:
@@ -30,14 +32,14 @@ def series_correlation(z: np.ndarray) -> float:
     return float(np.corrcoef(clipped[:-1], clipped[1:])[0, 1])
 
 
-def judged_by_stretches(
-    panel: Any, X: Any, labels: FloatArray, random_state: np.random.RandomState, n_jobs: int | None
+def blocked_cross_fit(
+    ensemble: Any, X: Any, labels: FloatArray, random_state: np.random.RandomState, n_jobs: int | None
 ) -> tuple[FloatArray, Any]:
-    """What every label should have been, and the panel fitted to all rows.
+    """What every label should have been, and the ensemble fitted to all rows.
 
-    Each stretch of rows is predicted by a panel that has not seen it; what successive labels share of the errors that are
+    Each block of rows is predicted by an ensemble that has not seen it; what successive labels share of the errors that are
     left, and what stands out in single ones, is put down to the labels.
     """
-    panel = seeded(clone(panel), int(random_state.randint(np.iinfo(np.int32).max)))
-    residual = labels - out_of_fold(panel, X, labels, KFold(min(STRETCHES, labels.size)), n_jobs)
-    return labels - errors_of_series(residual), fitted_to_all(panel, X, labels)
+    ensemble = seeded(clone(ensemble), int(random_state.randint(np.iinfo(np.int32).max)))
+    residual = labels - out_of_fold(ensemble, X, labels, KFold(min(BLOCKS, labels.size)), n_jobs)
+    return labels - errors_of_series(residual), fitted_to_all(ensemble, X, labels)

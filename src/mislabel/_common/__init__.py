@@ -1,0 +1,1 @@
+"""Small tools that every room may use: files written whole or not at all, progress, lazy imports, robust spread."""

@@ -1,0 +1,124 @@
+"""From a fitted model to everything that is known at the end of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mislabel.auditing.inputs import Prepared
+from mislabel.data.columns import LeftOut
+from mislabel.decisions import find_patterns, noise_by_feature
+from mislabel.estimators.regressor import LabelNoiseRegressor
+from mislabel.report.findings import Findings, Table
+
+#: Columns with at most this many different values can have an offset of their own.
+MOST_GROUPS = 50
+#: Suggestions get the decimals that this share of the labels do with, up to so many.
+_SAME_GRID = 0.95
+_MOST_DECIMALS = 15
+#: Numbers above have no digits after the decimal mark anyway.
+_EXACT = 2.0**52
+#: Rows in which most columns of numbers already show more.
+FIRST_ROWS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model and what it was fitted to.
+
+    columns : the table with its columns in plain types, as far as they were ``used``. left_out : columns that were not.
+    """
+
+    model: LabelNoiseRegressor
+    columns: Table
+    used: list[str]
+    left_out: list[LeftOut] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def assemble(prepared: Prepared, fitted: Fitted) -> Findings:
+    """The audit table with the user's row ids, patterns and exact corrections, and where the noise is."""
+    request, model = prepared.request, fitted.model
+    table = model.audit(request.fdr, **request.decision, by_position=True)
+    positions = table["row"].to_numpy(dtype=np.intp)
+    table["row"] = prepared.rows[positions]
+    suspect = np.zeros(len(table), dtype=bool)
+    suspect[positions] = table["suspect"].to_numpy()
+    evidence = model.calibrated_evidence_
+    patterns = find_patterns(
+        evidence.label,
+        evidence.expected,
+        evidence.variance,
+        suspect,
+        _groups(fitted.columns, fitted.used),  # type: ignore[arg-type]  # columns are sequences
+        name=request.label,
+        degrees=evidence.degrees,
+    )
+    where = np.argsort(positions)
+    table["suggested_label"] = _tidy(table)
+    digits = decimals_of(table["label"].to_numpy(dtype=float))
+    for pattern in patterns:
+        # What a rule corrects is exact, but for decimals that no label has.
+        table.loc[where[pattern.positions], "suggested_label"] = np.round(pattern.corrected, digits)
+    by_feature = noise_by_feature(fitted.columns, fitted.used, evidence.z, suspect)
+    return Findings(
+        table,
+        positions,
+        prepared.frame,
+        request.label,
+        request.id,
+        request.fdr,
+        model,
+        fitted.used,
+        fitted.left_out,
+        patterns,
+        by_feature,
+        request.decision["threshold"],
+        request.decision["cutoff"],
+    )
+
+
+def _tidy(table: pd.DataFrame) -> NDArray[np.float64]:
+    """Suggestions without digits that mean nothing: no more than nearly all labels have, rounded to a hundredth of the
+    interval's half width or finer.
+    """
+    suggested = table["suggested_label"].to_numpy(dtype=float).copy()
+    label = table["label"].to_numpy(dtype=float)
+    half = (table["expected_high"] - table["expected_low"]).to_numpy(dtype=float) / 2
+    own = decimals_of(label)
+    changed = np.flatnonzero((suggested != label) & np.isfinite(suggested) & (half > 0))
+    for k in changed:
+        digits = min(int(np.ceil(2.0 - np.log10(half[k]))), own)
+        suggested[k] = round(suggested[k], digits)
+    return suggested
+
+
+def decimals_of(labels: NDArray[np.float64]) -> int:
+    """Digits after the decimal mark that nearly all labels do with."""
+    known = labels[np.isfinite(labels)]
+    known = known[np.abs(known) < _EXACT]
+    for digits in range(_MOST_DECIMALS if known.size else 0):
+        if np.mean(np.round(known, digits) == known) >= _SAME_GRID:
+            return digits
+    return _MOST_DECIMALS
+
+
+def _groups(frame: Any, columns: Sequence[str]) -> dict[str, pd.Series]:
+    """Columns whose values may stand for an instrument, a batch, an operator."""
+    groups = {}
+    for name in columns:
+        column = frame[name]
+        try:
+            if column.iloc[:FIRST_ROWS].nunique() > MOST_GROUPS or column.nunique() > MOST_GROUPS:
+                continue
+            values = column.astype(object).where(column.notna(), "")
+            if 1 < values.nunique() <= MOST_GROUPS:
+                groups[name] = values.astype("category")
+        except TypeError:  # lists and the like
+            continue
+    return groups

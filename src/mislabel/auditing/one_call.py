@@ -1,0 +1,147 @@
+"""The audit in one call: the same from Python, the command line and Dask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mislabel.auditing.assemble import assemble
+from mislabel.auditing.fits import fitted_to
+from mislabel.auditing.inputs import UNNAMED, prepare
+from mislabel.auditing.request import Beside, Request
+from mislabel.auditing.result import AuditResult, AuditResults
+from mislabel.data.number_text import NumberOptions
+from mislabel.errors import InvalidParameterError
+
+
+def audit(
+    data: Any,
+    label: Any = None,
+    fdr: float = 0.05,
+    *,
+    y: Any = None,
+    id: str | None = None,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    y_err: Any = None,
+    label_error: Any = None,
+    predictions: Any = None,
+    prediction_std: Any = None,
+    process_on_residuals: bool = False,
+    groups: Any = None,
+    sample_weight: Any = None,
+    kernel: Any = "auto",
+    sheet: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    client: Any = None,
+    memory: str | float | None = None,
+    score: str = "odds",
+    threshold: str = "fdr",
+    cutoff: float | None = None,
+    confidence: float = 0.95,
+    mean: Any = "auto",
+    cv: Any = None,
+    rank: int | str | None = "auto",
+    missing: str = "predict",
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    verbose: int | None = None,
+    **options: Any,
+) -> Any:
+    """Find the wrong labels in regression data.
+
+    Parameters
+    ----------
+    data : the path of a file (CSV, TSV, Parquet, Excel, xyz, extxyz, sdf); a frame of any kind (pandas, polars, pyarrow,
+        dask, ...); features as an array or a frame; a MoleculeSet, or a list of molecules or graphs.
+    label : the column, or property, to check; a list of names for one audit each; or, beside features or a list of
+        molecules, the labels themselves (also as ``y=``).
+    fdr : expected fraction of clean labels among those called suspect.
+    id : column with row ids; else the dataframe's index, or positions.
+    drop, features : columns to leave out, or the only ones to use.
+    y_err, label_error : known standard deviations of the labels: an array, or the name of a column. Two names for one thing.
+    predictions, prediction_std : out-of-fold predictions of your own model, which are then what labels are judged by, and
+        their standard deviations where known: arrays, or names of columns.
+    process_on_residuals : whether a Gaussian process corrects these predictions first.
+    groups, sample_weight : honoured when a mean model is cross-fitted: rows of one group are predicted by models that have
+        seen none of it, and rows weigh as much. Arrays, or names of columns, which then are no features.
+    kernel : "auto", "table", "bonds" (SMILES), "extensive", "intensive" (three-dimensional molecules), "precomputed", or
+        any kernel.
+    sheet, decimal, thousands : how to read a file: the sheet of a workbook, and the marks in numbers where they are in doubt.
+    client : of dask; its workers fit tables of more than 200,000 rows, and hold those that do not fit here.
+    memory : budget like "4GB", in which a Parquet file is read piece by piece.
+    score, threshold, cutoff, confidence : see :meth:`LabelNoiseRegressor.audit`.
+    mean, cv, rank, missing, random_state, n_jobs : see :class:`LabelNoiseRegressor`; the mean model and the rank are chosen,
+        and missing labels are filled in, unless you say otherwise. A pipeline that picks columns by name (with a
+        ColumnTransformer, or skrub's) gets the table's own columns as ``mean``.
+    verbose : 1 shows progress, 0 does not; None does on a terminal or in a notebook, when the work is long.
+    options : further parameters of :class:`LabelNoiseRegressor`.
+
+    Returns
+    -------
+    AuditResult, which behaves like its table; AuditResults, one by label, where several labels are named.
+
+    Examples
+    --------
+    >>> from mislabel import audit
+    >>> from mislabel.data.examples import load_example_table
+    >>> result = audit(load_example_table().frame, "power_kw", id="test_id", mean="none")
+    >>> bool(result.suspects["suspect"].all())
+    True
+    >>> cleaned = result.apply()  # every suspect gets its suggestion
+    """
+    labels, names = _labels_and_names(label, y)
+    if y_err is not None and label_error is not None:
+        raise InvalidParameterError("y_err and label_error are two names for the same thing: give one of them.")
+    parameters = {"mean": mean, "cv": cv, "rank": rank, "missing": missing, "random_state": random_state}
+    request = Request(
+        names[0],
+        fdr,
+        None if id is None else str(id),
+        tuple(str(name) for name in _several(drop)),
+        None if features is None else tuple(dict.fromkeys(str(name) for name in _several(features))),
+        label_error if y_err is None else y_err,
+        kernel,
+        sheet,
+        NumberOptions(decimal, thousands),
+        client,
+        memory,
+        {"score": score, "threshold": threshold, "cutoff": cutoff, "confidence": confidence},
+        {**parameters, "n_jobs": n_jobs, "verbose": verbose, **options},
+        Beside(predictions, prediction_std, groups, sample_weight, process_on_residuals),
+    )
+    if isinstance(label, list) and labels is None:
+        return AuditResults({name: _audit(data, None, request.with_label(name)) for name in names})
+    return _audit(data, labels, request)
+
+
+def _audit(data: Any, labels: Any, request: Request) -> AuditResult:
+    prepared = prepare(data, labels, request)
+    fitted = fitted_to(prepared)
+    notes = [*prepared.notes, *fitted.notes]
+    if prepared.source.is_file and prepared.source.why_not is not None:
+        notes.append(prepared.source.why_not)
+    return AuditResult(assemble(prepared, fitted), prepared.source, prepared.given, notes)
+
+
+def _labels_and_names(label: Any, y: Any) -> tuple[Any, list[str]]:
+    """Labels, where they are passed themselves, and the names of the columns to check."""
+    if y is not None:
+        if label is not None:
+            raise InvalidParameterError("label and y are two names for the same labels: give one of them.")
+        label = y
+    if label is None:
+        raise InvalidParameterError(
+            "which labels? Name their column, audit(frame, 'price'), or pass them, audit(X, y)."
+        )
+    if isinstance(label, list) and label and all(isinstance(name, str) for name in label):
+        return None, list(dict.fromkeys(label))
+    if isinstance(label, str | int | tuple) or not hasattr(label, "__len__"):
+        return None, [str(label)]
+    return label, [UNNAMED]
+
+
+def _several(names: Sequence[str]) -> Sequence[str]:
+    """Names of columns; a single one is taken for a list of it."""
+    return [names] if isinstance(names, str) else names

@@ -1,0 +1,152 @@
+"""What an audit is asked for: checked once, the same from Python, the command line and Dask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mislabel.data.column_names import HasColumns, check_column
+from mislabel.data.number_text import NumberOptions
+from mislabel.errors import InvalidParameterError, unknown_name
+
+#: Kernels that are chosen by name.
+KERNELS = ("auto", "table", "extensive", "intensive", "bonds", "precomputed")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is known of every row beside its features: each an array or the name of a column, None where it was not given.
+
+    predictions, prediction_std : out-of-fold predictions of the user's own model, and how uncertain they are.
+    groups : rows of one group are predicted by models that have seen none of it. sample_weight : of the mean model's fits.
+    process_on_residuals : whether a Gaussian process corrects the predictions.
+    """
+
+    predictions: Any = None
+    prediction_std: Any = None
+    groups: Any = None
+    sample_weight: Any = None
+    process_on_residuals: bool = False
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Those that are columns of the table."""
+        given = {name: getattr(self, name) for name in ("predictions", "prediction_std", "groups", "sample_weight")}
+        return {name: value for name, value in given.items() if isinstance(value, str)}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of it was given."""
+        given = (self.predictions, self.prediction_std, self.groups, self.sample_weight)
+        return all(value is None for value in given)
+
+    def check(self) -> None:
+        """Refuse what makes no sense alone."""
+        if self.predictions is None and self.prediction_std is not None:
+            raise InvalidParameterError("prediction_std goes with predictions: pass those, too.")
+        if self.predictions is None and self.process_on_residuals:
+            raise InvalidParameterError("process_on_residuals goes with predictions: pass those, too.")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything about an audit but its data.
+
+    label : the name of a column or property. id, drop, features : names of columns.
+    errors : known standard deviations of the labels, an array or the name of a column.
+    kernel : a name from KERNELS or a kernel. sheet, numbers : how to read a file.
+    decision : score, threshold, cutoff and confidence. model : parameters of LabelNoiseRegressor.
+    beside : predictions, groups and weights.
+    """
+
+    label: str
+    fdr: float = 0.05
+    id: str | None = None
+    drop: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+    errors: Any = None
+    kernel: Any = "auto"
+    sheet: str | None = None
+    numbers: NumberOptions = field(default_factory=NumberOptions)
+    client: Any = None
+    memory: str | float | None = None
+    decision: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
+    beside: Beside = field(default_factory=Beside)
+
+    @property
+    def error_column(self) -> str | None:
+        """The column of known standard deviations, where they are one."""
+        return self.errors if isinstance(self.errors, str) else None
+
+    @property
+    def mean(self) -> Any:
+        """The mean model, None for none."""
+        mean = self.model["mean"]
+        return None if isinstance(mean, str) and mean == "none" else mean
+
+    @property
+    def wants_mean(self) -> bool:
+        """Whether a mean model was asked for, rather than left open."""
+        return not (self.mean is None or (isinstance(self.mean, str) and self.mean == "auto"))
+
+    def with_label(self, label: str) -> Request:
+        """The same for another label."""
+        return replace(self, label=label)
+
+    def check(self) -> None:
+        """Refuse what cannot be, before anything is read."""
+        if self.id is not None and self.id == self.label:
+            raise InvalidParameterError(f"column {self.id!r} cannot be the label and the id of the rows at once.")
+        if self.error_column == self.label:
+            raise InvalidParameterError(f"column {self.label!r} cannot be the label and its own error.")
+        self.beside.check()
+        if isinstance(self.kernel, str) and self.kernel not in KERNELS:
+            raise unknown_name("kernel", self.kernel, KERNELS)
+        if not 0.0 < self.fdr < 1.0:
+            raise InvalidParameterError(f"fdr must lie between 0 and 1, got {self.fdr!r}; 0.05 is a common choice.")
+
+    def check_columns(self, frame: HasColumns) -> None:
+        """Refuse names of columns that the table does not have."""
+        named = self.beside.columns.values()
+        for name in [self.label, self.id, *self.drop, *(self.features or ()), self.error_column, *named]:
+            if name is not None:
+                check_column(frame, name)
+
+    def candidates(self, frame: HasColumns) -> list[str]:
+        """Columns that may be features."""
+        excluded = {self.label, self.id, self.error_column, *self.drop, *self.beside.columns.values()}
+        return [
+            name for name in (self.features if self.features is not None else frame.columns) if name not in excluded
+        ]
+
+    def refuse(self, what: str, names: Sequence[str]) -> None:
+        """Complain about options that mean nothing for molecules, rather than ignore them."""
+        given = {
+            "id": self.id,
+            "drop": self.drop,
+            "features": self.features,
+            "label error": self.errors,
+            "sheet": self.sheet,
+            "decimal": self.numbers.decimal,
+            "thousands": self.numbers.thousands,
+            "mean": self.mean if self.wants_mean else None,
+        }
+        useless = [name for name in names if given[name] is not None and not _is_empty(given[name])]
+        if useless:
+            raise InvalidParameterError(
+                f"{', '.join(useless)}: {what} holds molecules, for which that cannot be used yet; leave it out."
+            )
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, tuple) and not value
+
+
+def compares_objects(kernel: Any) -> bool:
+    """Whether a kernel works on objects that are not rows of numbers."""
+    if kernel is None or isinstance(kernel, str):
+        return False
+    vectors = getattr(kernel, "requires_vector_input", None)
+    return callable(kernel) if vectors is None else not vectors

@@ -1,0 +1,224 @@
+"""The result of an audit: its table and everything that can be done with it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mislabel.auditing.files import check_folder, folders_of, write_results, write_summary
+from mislabel.auditing.given import DecisionsLike, Given, GivenFile
+from mislabel.auditing.summary import Summary, summary, summary_of_several
+from mislabel.data.corrections import FORMAT
+from mislabel.decisions import Pattern
+from mislabel.estimators.regressor import LabelNoiseRegressor
+from mislabel.report.content import Source
+from mislabel.report.findings import Findings
+from mislabel.report.html import write_report
+from mislabel.report.words import summary_lines
+
+
+class AuditResult:
+    """What an audit found. It behaves like its table, and knows more.
+
+    Parameters
+    ----------
+    findings : everything that is known about the labels. source : where they came from.
+    given : what the user passed. notes : what had to be decided, in words.
+
+    Examples
+    --------
+    >>> result = audit("prices.csv", "price")  # doctest: +SKIP
+    >>> result.head(10)  # as on the table  # doctest: +SKIP
+    >>> print(result.summary)  # doctest: +SKIP
+    >>> result.report("report.html")  # doctest: +SKIP
+    >>> result.apply(output="prices-cleaned.csv")  # doctest: +SKIP
+    """
+
+    def __init__(self, findings: Findings, source: Source, given: Given, notes: list[str]) -> None:
+        self.findings, self.source, self.notes = findings, source, notes
+        self._given = given
+        self.folder: Path | None = None
+
+    @cached_property
+    def table(self) -> Any:
+        """One row per label, the most suspicious first; of polars or pyarrow where the data was, else of pandas."""
+        return self._given.table(self.findings.table)
+
+    @property
+    def suspects(self) -> Any:
+        """The rows of the table that look wrong."""
+        found = self.findings.table
+        return self._given.table(found[found["suspect"]])
+
+    @property
+    def patterns(self) -> list[Pattern]:
+        """Systematic errors among the suspects."""
+        return self.findings.patterns
+
+    @property
+    def model(self) -> LabelNoiseRegressor:
+        """The fitted model."""
+        return self.findings.model
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What was found: prints as sentences, and is the content of summary.json as a dict."""
+        return summary(self.findings, self.source, self.notes)
+
+    @cached_property
+    def decisions(self) -> dict[str, Any]:
+        """Decisions in the format that the page exports: every suspect accepted with its suggestion. Edit them as you like.
+
+        >>> result.decisions["decisions"][0]["action"] = "keep"  # doctest: +SKIP
+        >>> cleaned = result.apply()  # doctest: +SKIP
+        """
+        found = self.findings
+        chosen = np.flatnonzero((found.table["suspect"] & np.isfinite(found.table["suggested_label"])).to_numpy())
+        entries = [
+            {
+                "position": int(position),
+                "row": str(entry["row"]),
+                "label": float(entry["label"]),
+                "action": "accept",
+                "value": float(entry["suggested_label"]),
+                "note": "",
+            }
+            for position, entry in zip(
+                found.positions[chosen], found.table.iloc[chosen].to_dict("records"), strict=True
+            )
+        ]
+        file = {"name": self.source.name, "sha256": self.source.fingerprint, "rows": len(found.table)}
+        return {
+            "format": FORMAT,
+            "file": {**file, **self.source.read_options},
+            "label": found.label,
+            "decisions": sorted(entries, key=lambda entry: entry["position"]),
+        }
+
+    def apply(
+        self,
+        decisions: DecisionsLike | None = None,
+        *,
+        output: str | Path | None = None,
+        trail: bool = False,
+        overwrite: bool = False,
+    ) -> Any:
+        """Your own data with decisions carried out; nothing else changes.
+
+        Parameters
+        ----------
+        decisions : as :attr:`decisions` (the default), or the path of a decisions.json that the page exported.
+        output : where the cleaned copy of a file goes. Data that was passed in Python comes back as what it was: a frame,
+            or features and labels.
+        trail, overwrite : for files: add columns that tell what was done; replace ``output`` if it exists.
+        """
+        chosen = self.decisions if decisions is None else decisions
+        options = {"output": output, "trail": trail, "overwrite": overwrite}
+        return self._given.applied(chosen, self.source, self.findings.label, **options)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the page to review on, and say where it is."""
+        return write_report(self.findings, self.source, path)
+
+    def write(self, folder: str | Path) -> Path:
+        """Write audit.csv, report.html and summary.json into a folder: all of them or none."""
+        folder = Path(folder)
+        if isinstance(self._given, GivenFile):
+            check_folder(self._given.path, folder)
+        write_results(self.findings, self.source, folder, self.notes)
+        self.folder = folder
+        return folder
+
+    @property
+    def report_path(self) -> Path | None:
+        """The page that was written last, by :meth:`write`."""
+        return None if self.folder is None else self.folder / "report.html"
+
+    def plot(self, kind: str = "labels", ax: Any = None, column: str | None = None) -> Any:
+        """Draw one of the page's pictures with matplotlib.
+
+        kind : "labels" (label against expected), "z", "calibration", or "column", the suspects by the values of ``column``.
+        """
+        from mislabel.plotting import display_of
+
+        found = self.findings
+        return display_of(kind, found.model, found.suspect, found.by_feature, column).plot(ax=ax)
+
+    def __len__(self) -> int:
+        return len(self.findings.table)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.table)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.findings.table
+
+    def __getitem__(self, item: Any) -> Any:
+        return self.table[item]
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what the result does not have itself; copies and pickles ask before there is anything.
+        if name.startswith("__") or "findings" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.table, name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.findings.table, dtype=dtype)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self.table)})
+
+    def __repr__(self) -> str:
+        return "\n".join([*self.summary["summary"], repr(self.table)])
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in summary_lines(self.findings, self.source.decimal))
+        table: Any = self.findings.table
+        return f"{lines}{table._repr_html_()}"
+
+
+class AuditResults(Mapping[str, AuditResult]):
+    """The audits of several labels of the same data, by the names of the labels.
+
+    >>> found = audit("tests.csv", ["power_kw", "pressure_bar"])  # doctest: +SKIP
+    >>> found["power_kw"].suspects  # doctest: +SKIP
+    """
+
+    def __init__(self, audits: Mapping[str, AuditResult]) -> None:
+        self._audits = dict(audits)
+        self.folder: Path | None = None
+
+    def __getitem__(self, label: str) -> AuditResult:
+        return self._audits[label]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._audits)
+
+    def __len__(self) -> int:
+        return len(self._audits)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """One summary of all: under "audits" that of each label."""
+        return summary_of_several({label: found.summary for label, found in self.items()})
+
+    def write(self, folder: str | Path) -> Path:
+        """Write one folder of results per label into ``folder``, and one summary.json."""
+        folder = Path(folder)
+        for label, out in folders_of(list(self), folder).items():
+            self[label].write(out)
+        write_summary(self.summary, folder)
+        self.folder = folder
+        return folder
+
+    def __repr__(self) -> str:
+        return str(self.summary)
+
+    def _repr_html_(self) -> str:
+        parts = (f"<h4>{html.escape(label)}</h4>{found._repr_html_()}" for label, found in self.items())
+        return "".join(parts)

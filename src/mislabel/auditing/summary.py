@@ -1,0 +1,146 @@
+"""What was found, for machines and people: the content of summary.json, which prints as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mislabel._common.version import __version__
+from mislabel.report.content import Source
+from mislabel.report.findings import Findings
+from mislabel.report.words import model_line, plain_text, summary_lines, trust_lines
+
+_WORST_IN_SUMMARY = 100
+_LONGEST_LINE = 2000
+
+
+class Summary(dict[str, Any]):
+    """The content of summary.json as a dict; printed, it is the audit in words.
+
+    >>> result.summary["suspects"]  # doctest: +SKIP
+    35
+    >>> print(result.summary)  # doctest: +SKIP
+    35 of 600 labels look wrong at a false discovery rate of 5 %.
+    """
+
+    def as_dict(self) -> dict[str, Any]:
+        """What summary.json holds."""
+        return dict(self)
+
+    def __str__(self) -> str:
+        if "audits" in self:
+            return "\n".join(f"{plain_text(name)}: {entry['summary'][0]}" for name, entry in self["audits"].items())
+        lines = [*self["summary"], self["model"]["words"], *self["trust"]]
+        return "\n".join(plain_text(line, _LONGEST_LINE) for line in lines)
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Summary, (dict(self),)
+
+
+def summary_of_several(audits: Mapping[str, Summary]) -> Summary:
+    """One summary of the audits of several labels of the same data."""
+    first = next(iter(audits.values()))
+    shared = {name: first[name] for name in ("mislabel", "file", "sha256", "read_as", "rows", "fdr")}
+    suspects = sum(audit["suspects"] for audit in audits.values())
+    return Summary({**shared, "labels": list(audits), "suspects": suspects, "audits": dict(audits)})
+
+
+def summary(audit: Findings, source: Source, notes: Sequence[str] = ()) -> Summary:
+    """What was found, for machines."""
+    return Summary(
+        {
+            "mislabel": __version__,
+            "file": source.name,
+            "sha256": source.fingerprint,
+            "read_as": source.described,
+            "label": audit.label,
+            "id": audit.id,
+            "rows": len(audit.table),
+            "missing_labels": int(audit.table["label"].isna().sum()),
+            "copied_rows": audit.model.n_copies_,
+            "suspects": audit.n_suspects,
+            "fdr": audit.fdr if audit.threshold == "fdr" else None,
+            "threshold": audit.threshold,
+            "cutoff": audit.cutoff,
+            "summary": summary_lines(audit, source.decimal),
+            "model": _model(audit),
+            "trust": trust_lines(audit, source.decimal),
+            "calibration": _calibration(audit),
+            "columns": {
+                "used": audit.used,
+                "left_out": [
+                    {"column": item.column, "kind": item.kind, "reason": item.reason} for item in audit.left_out
+                ],
+            },
+            "patterns": _patterns(audit),
+            "worst": _worst(audit),
+            "notes": [*notes, *source.notes],
+        }
+    )
+
+
+def _model(audit: Findings) -> dict[str, Any]:
+    model, choice = audit.model, audit.model.mean_choice_
+    return {
+        "words": model_line(audit),
+        "mean": choice.name if choice is not None else None,
+        "log_density": {name: _finite(value) for name, value in choice.densities.items()} if choice else None,
+        "kernel": str(model.kernel_),
+        "base_noise_std": float(np.sqrt(model.base_noise_variance_)),
+        "base_noise_status": model.base_noise_status_,
+        "residual": _finite(model.residual_),
+        "converged": model.converged_,
+    }
+
+
+def _calibration(audit: Findings) -> dict[str, Any]:
+    calibration = audit.model.calibration_
+    return {
+        "adjusted": calibration.adjusted,
+        "noticeable": calibration.noticeable,
+        "scale": calibration.scale,
+        "floor_std": float(np.sqrt(calibration.floor)),
+        "relative_std": float(np.sqrt(calibration.relative)),
+        "degrees_of_freedom": _finite(calibration.degrees),
+        "share_of_wrong_labels": calibration.wrong_fraction,
+    }
+
+
+def _patterns(audit: Findings) -> list[dict[str, Any]]:
+    ids = audit.table["row"].to_numpy()
+    return [
+        {
+            "name": pattern.name,
+            "words": pattern.words,
+            "sentence": pattern.sentence,
+            "rows": [str(row) for row in ids[audit.ranks[pattern.positions]].tolist()],
+            "expected_by_accident": _finite(pattern.by_accident),
+            "p_value": _finite(pattern.p_value),
+        }
+        for pattern in audit.patterns
+    ]
+
+
+def _worst(audit: Findings) -> list[dict[str, Any]]:
+    worst = np.flatnonzero(audit.table["suspect"].to_numpy())[:_WORST_IN_SUMMARY]
+    rows = audit.table.iloc[worst].to_dict("records")
+    return [
+        {
+            "row": str(entry["row"]),
+            "position": int(position),
+            "label": _finite(entry["label"]),
+            "expected": _finite(entry["expected"]),
+            "suggested": _finite(entry["suggested_label"]),
+            "z": _finite(entry["z"]),
+            "q_value": _finite(entry["q_value"]),
+        }
+        for position, entry in zip(audit.positions[worst], rows, strict=True)
+    ]
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

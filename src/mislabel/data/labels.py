@@ -1,0 +1,103 @@
+"""The one check of labels: numbers, or missing, and more than two different ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from mislabel.data.column_types import plain_column
+from mislabel.data.formats.cells import typed_column
+from mislabel.data.number_recognition import recognise_notations
+from mislabel.data.number_text import NumberOptions, is_missing
+from mislabel.data.plain_columns import cells_of
+from mislabel.errors import InvalidLabelsError, describe_rows
+
+FloatArray = NDArray[np.float64]
+#: Labels with so many different values are classes.
+CLASSES = 2
+
+
+def numbers_in(
+    column: pd.Series,
+    rows: NDArray[Any],
+    what: str,
+    *,
+    cells: Sequence[str] | None = None,
+    counted: str = "",
+    numbers: NumberOptions | None = None,
+) -> FloatArray:
+    """A column of labels, or of their errors, as numbers: NaN where missing; complains about values that are none.
+
+    cells : the column as it is written in its file, of which some may have been read as missing since they are no numbers.
+    counted : how ``rows`` are counted, for messages. numbers : the marks in numbers that stand as text.
+    """
+    _check_type(column, what)
+    if cells is None and not types.is_numeric_dtype(column.dtype):
+        cells = cells_of(column)
+        notations, _ = recognise_notations({"label": cells}, delimiter="\t", options=numbers)
+        typed = typed_column(cells, notations["label"], dates=False)[0]
+    else:
+        typed = column
+    values = np.array(plain_column(typed, "numbers").to_numpy(dtype=float))
+    gone = np.flatnonzero(np.isnan(values)) if cells is not None else np.array([], dtype=np.intp)
+    bad = [k for k in gone.tolist() if cells is not None and not is_missing(cells[k])]
+    if bad and cells is not None:
+        raise InvalidLabelsError(
+            f"the {what} column {str(column.name)!r} holds {len(bad)} values that are not numbers "
+            f"({describe_rows(rows[bad])}{counted}, the first is {cells[bad[0]][:40]!r}): correct or empty them, or choose "
+            f"another {what}."
+        )
+    return values
+
+
+def _check_type(column: pd.Series, what: str) -> None:
+    dtype = column.dtype
+    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        raise InvalidLabelsError(f"the {what} column {str(column.name)!r} holds dates or times; numbers are needed.")
+    if types.is_complex_dtype(dtype):
+        raise InvalidLabelsError(f"the {what} column {str(column.name)!r} holds complex numbers; real ones are needed.")
+
+
+def checked_labels(
+    column: pd.Series,
+    rows: NDArray[Any],
+    *,
+    cells: Sequence[str] | None = None,
+    counted: str = "",
+    numbers: NumberOptions | None = None,
+) -> FloatArray:
+    """The labels as numbers, NaN where missing; refuses what is no number, and classes. See :func:`numbers_in`."""
+    if _is_truth(column, cells):
+        raise _classes(str(column.name), "holds true and false")
+    labels = numbers_in(column, rows, "label", cells=cells, counted=counted, numbers=numbers)
+    check_not_classes(labels, str(column.name))
+    return labels
+
+
+def check_not_classes(labels: FloatArray, name: str) -> None:
+    """Refuse labels of which there are two different values only."""
+    known = labels[np.isfinite(labels)]
+    different = np.unique(known)
+    if different.size == CLASSES and known.size > CLASSES:
+        raise _classes(name, f"has two different values only ({different[0]:g} and {different[1]:g})")
+
+
+def _classes(name: str, found: str) -> InvalidLabelsError:
+    return InvalidLabelsError(
+        f"the label {name!r} {found}: these are classes, and mislabel checks measured quantities. For wrong classes use "
+        "a tool for classification, for example cleanlab's find_label_issues; or choose another label."
+    )
+
+
+def _is_truth(column: pd.Series, cells: Sequence[str] | None) -> bool:
+    if types.is_bool_dtype(column.dtype):
+        return True
+    if types.is_numeric_dtype(column.dtype) or types.is_datetime64_any_dtype(column.dtype):
+        return False
+    filled = [cell for cell in (cells_of(column) if cells is None else cells) if not is_missing(cell)]
+    return bool(filled) and all(cell.strip().lower() in ("true", "false") for cell in filled)
