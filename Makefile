@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test fuzz lint bench-solver bench-detection bench-default bench-scaling reproduce-small clean
+.PHONY: demo test test-lowest fuzz lint bench-solver bench-detection bench-default bench-scaling reproduce-small clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +16,29 @@ demo: $(VENV)/.installed  ## find planted errors in a shipped table
 
 test: $(VENV)/.installed  ## run the test suite
 	$(BIN)/python -m pytest
+
+# The lowest versions that pyproject.toml promises, all extras together, in an environment of their own (of Python 3.11:
+# not all have wheels for later ones). The core is tested without what takes long, and without test_set_aside, which compares every
+# digit of fits: these libraries do not always round alike. LOWEST_WITHOUT= tests all of it.
+LOWEST_VENV ?= .venv-lowest
+LOWEST_EXTRAS = tables plot chem dask
+LOWEST_TESTS ?= $(addprefix tests/,_common linalg kernels noise decisions data estimators test_evaluation.py test_plotting.py)
+LOWEST_WITHOUT ?= tests/kernels/graphs $(wildcard tests/data/test_molecule*.py) $(patsubst %,tests/estimators/test_%.py, \
+	invariance low_rank means molecules nasty objective_path series set_aside)
+comma = ,
+space = $() $()
+
+$(LOWEST_VENV)/.installed: pyproject.toml .ci/lowest.py
+	$(PYTHON) -m venv $(LOWEST_VENV)
+	$(LOWEST_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(PYTHON) .ci/lowest.py $(LOWEST_EXTRAS) > $(LOWEST_VENV)/lowest.txt
+	$(LOWEST_VENV)/bin/python -m pip install --quiet --constraint $(LOWEST_VENV)/lowest.txt \
+		--editable ".[$(subst $(space),$(comma),$(LOWEST_EXTRAS))]" pytest hypothesis
+	touch $@
+
+# Compiled loops are cached apart: versions of numba must not find each other's.
+test-lowest: $(LOWEST_VENV)/.installed  ## run the core tests with the lowest versions of all dependencies
+	NUMBA_CACHE_DIR=$(abspath $(LOWEST_VENV))/loops $(LOWEST_VENV)/bin/python -m pytest $(LOWEST_TESTS) $(addprefix --ignore=,$(LOWEST_WITHOUT))
 
 CASES ?= 20000
 fuzz: $(VENV)/.installed  ## attack every reader and writer with damaged files
@@ -49,4 +72,4 @@ reproduce-small: $(VENV)/.installed  ## the paper's figures and table, small
 	$(BIN)/mislabel reproduce table1 --out $(SMALL)/table1 --work $(SMALL) --data $(DATA) --limit 500 --folds 0
 
 clean:
-	rm -rf $(VENV) .venv-ci mislabel-demo $(SMALL)
+	rm -rf $(VENV) .venv-ci $(LOWEST_VENV) mislabel-demo $(SMALL)

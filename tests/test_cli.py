@@ -171,6 +171,20 @@ def test_missing_labels_get_suggestions(table, tmp_path, capsys):
     assert np.isfinite(written.loc["S003", "suggested_label"])
 
 
+def test_predictions_of_ones_own_model(tmp_path, capsys, rng):
+    x = rng.normal(size=80)
+    y = 3.0 * x + 0.1 * rng.normal(size=80)
+    frame = pd.DataFrame({"sample": [f"s{k}" for k in range(80)], "x": x, "mine": 3.0 * x, "y": y})
+    frame.loc[[4, 60], "y"] += 5.0
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    where = (tmp_path / "t.csv", tmp_path / "out", "--predictions", "mine", "--json")
+    assert audit(*where) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {item["position"] for item in found["worst"]} == {4, 60}
+    assert found["columns"]["used"] == ["x"]
+    assert "predictions that were given" in found["model"]["words"]
+
+
 def test_features_drop_and_label_errors(table, tmp_path, capsys):
     frame = pd.read_csv(table).fillna({"x": 0.0}).assign(err=0.02)
     frame.to_csv(table, index=False)
@@ -208,19 +222,19 @@ def test_the_kernel_suits_all_molecules():
     from ase import Atoms
     from ase.build import bulk, molecule
 
-    from mislabel.report.file_audit import ELECTRONS_UP_TO, _kernel_for
+    from mislabel.auditing.molecules import ELECTRONS_UP_TO, kernel_for
 
     organic = [molecule("CH3OH"), molecule("C6H6")]
-    best = _kernel_for(organic, "extensive")
+    best = kernel_for(organic, "extensive")
     assert best.electrons is not None
     assert best.far is not None
     many = Atoms("H" * (ELECTRONS_UP_TO + 1), np.arange(3.0 * ELECTRONS_UP_TO + 3).reshape(-1, 3))
     for other in (bulk("C"), many):
-        kernel = _kernel_for([*organic, other], "intensive")
+        kernel = kernel_for([*organic, other], "intensive")
         assert kernel.electrons is None
         assert kernel.far is not None
         assert kernel.property == "intensive"
-    assert _kernel_for([*organic, molecule("SiH4")], "extensive").far is None
+    assert kernel_for([*organic, molecule("SiH4")], "extensive").far is None
 
 
 @pytest.mark.parametrize(
@@ -232,6 +246,30 @@ def test_demo_finds_the_planted_errors(what, found, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2].startswith(found)
     assert lines[-1] == f"Report: {tmp_path / 'report.html'}"
+
+
+def test_several_labels_get_a_folder_each(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ("--id", "sample", "--mean", "none", "--out", out, "--label", "y", "x", "--drop", "site")
+    assert run("audit", table, *arguments) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[0] == "Label 'y':"
+    assert len(printed.out.splitlines()) == 8
+    assert f"Review it in {out / 'x' / 'report.html'}" in printed.err
+    assert sorted(path.name for path in out.iterdir()) == ["summary.json", "x", "y"]
+    whole = json.loads((out / "summary.json").read_text())
+    assert whole["file"] == "table.csv"
+    assert list(whole["audits"]) == whole["labels"] == ["y", "x"]
+    for name in ("y", "x"):
+        assert whole["audits"][name] == json.loads((out / name / "summary.json").read_text())
+        assert (out / name / "report.html").exists()
+    assert run("audit", table, *arguments, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == whole
+
+
+def test_the_file_may_stand_behind_the_label(table, tmp_path, capsys):
+    assert run("audit", "--out", tmp_path / "out", "--mean", "none", "--quiet", "--label", "y", table) == 0
+    assert (tmp_path / "out" / "report.html").exists()
 
 
 def test_apply_through_the_command_line(table, tmp_path, capsys):
@@ -261,7 +299,7 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
         (["audit", "table.csv", "--label", "yy"], "the table has no column 'yy'. Did you mean 'y'?"),
         (
             ["audit", "table.csv", "--label", "kind"],
-            "cannot be read as a number (rows 0, 1, 2, 3, 4, ..., counted from 0 after the header",
+            "holds 80 values that are not numbers (rows 0, 1, 2, 3, 4, ..., counted from 0 after the header, the first is",
         ),
         (["audit", "table.csv", "--label", "y", "--id", "smaple"], "Did you mean 'sample'?"),
         (["audit", "table.csv", "--label", "y", "--mean", "tress"], "unknown mean 'tress'"),
@@ -277,7 +315,7 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
             ["audit", "table.parquet", "--label", "y", "--memory", "4GB", "--kernel", "bonds"],
             "goes with tables of features",
         ),
-        (["audit", "table.parquet", "--label", "kind", "--memory", "4GB"], "cannot be read as a number"),
+        (["audit", "table.parquet", "--label", "kind", "--memory", "4GB"], "holds 80 values that are not numbers"),
         (["apply", "table.csv", "nothing.json", "-o", "x.csv"], "no such file"),
         (
             ["audit", "table.csv", "--label", "y", "--label-error", "kind"],
@@ -291,15 +329,21 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
         ),
         (
             ["audit", "m.xyz", "--label", "energy", "--id", "x", "--mean", "trees"],
-            "--id, --mean: m.xyz holds molecules",
+            "id, mean: m.xyz holds molecules",
         ),
         (["audit", "table.csv", "--label", "y", "--decimal", "x"], "the decimal mark must be '.' or ','"),
         (["audit", "table.csv", "--label", "y", "--decimal", ",", "--thousands", ","], "not the decimal mark"),
         (["demo", "--fdr", "7"], "fdr must lie between 0 and 1"),
+        (["audit", "--label", "y"], "which file?"),
+        (["audit", "table.csv", "--label", "two"], "has two different values only (3 and 5): these are classes"),
+        (["audit", "table.csv", "--label", "truth"], "holds true and false: these are classes"),
+        (["audit", "table.csv", "--label", "y", "nothing"], "the table has no column 'nothing'"),
     ],
 )
 def test_wrong_usage_exits_with_two_and_one_message(table, tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
+    classes = {"two": [3, 5] * 40, "truth": [True, False] * 40}
+    pd.read_csv(table).assign(**classes).to_csv(table, index=False)
     pd.read_csv(table).to_parquet("table.parquet", index=False)
     (tmp_path / "m.xyz").write_text("1\nenergy=1\nHe 0 0 0\n")
     assert main(arguments) == 2
@@ -320,7 +364,7 @@ def test_unknown_options_exit_with_two(capsys):
 
 def test_a_failure_leaves_nothing_behind(table, tmp_path, monkeypatch, capsys):
     pytest.importorskip("skrub")
-    from mislabel.report import file_audit
+    from mislabel.auditing import files as file_audit
 
     def fail(*_):
         raise OSError(28, "No space left on device", "report.html")
@@ -379,12 +423,13 @@ def test_every_command_has_help(command, capsys):
     assert "usage: mislabel" in capsys.readouterr().out
 
 
-def test_help_does_not_load_the_numerical_stack():
+@pytest.mark.parametrize("work", ["pass", "mislabel.cli.main(['--help'])"])
+def test_import_and_help_do_not_load_the_numerical_stack(work):
     code = (
-        "import sys; from mislabel.cli import main\n"
-        "try: main(['--help'])\n"
+        "import sys, mislabel, mislabel.cli\n"
+        f"try: {work}\n"
         "except SystemExit: pass\n"
-        "heavy = {'numpy', 'scipy', 'sklearn', 'numba', 'pandas'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'numba', 'pandas', 'narwhals'} & set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -6,11 +6,12 @@ import signal
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
 from mislabel import LabelNoiseRegressor
 from mislabel.cli import main
 from mislabel.errors import InvalidFeaturesError, InvalidParameterError, MemoryBudgetError
-from mislabel.estimators import low_rank_fit
+from mislabel.estimators import rank_plan
 from mislabel.kernels import Graph, MolecularKernel, gram_matrix
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'mislabel[dask]'")
@@ -32,8 +33,8 @@ def client():
 
 @pytest.fixture
 def small_steps(monkeypatch):
-    monkeypatch.setattr(low_rank_fit, "TUNING_ROWS", 400)
-    monkeypatch.setattr(low_rank_fit, "BLOCK_SIZES", ())
+    monkeypatch.setattr(rank_plan, "TUNING_ROWS", 400)
+    monkeypatch.setattr(rank_plan, "BLOCK_SIZES", ())
 
 
 @pytest.fixture
@@ -140,6 +141,8 @@ def test_gram_matrices_of_graphs(client, tmp_path):
     path = tmp_path / "some.gram"
     np.testing.assert_array_equal(distributed_gram_matrix(kernel, graphs, client=client, path=path), expected)
     np.testing.assert_array_equal(gram_matrix(kernel, graphs, path=path), expected)
+    rows = list(np.random.default_rng(0).normal(size=(9, 2)))
+    np.testing.assert_allclose(distributed_gram_matrix(RBF(), rows, client=client), RBF()(rows))
 
 
 def test_what_cannot_be_done_is_said(client, data):
@@ -151,10 +154,6 @@ def test_what_cannot_be_done_is_said(client, data):
         LabelNoiseRegressor(rank=10, mean="boosting").fit(lazy, labels, client=client)
     with pytest.raises(InvalidFeaturesError, match="NaN"):
         LabelNoiseRegressor(rank=10).fit(da.where(lazy > 0.99, np.nan, lazy), labels, client=client)
-    with pytest.raises(InvalidParameterError, match="all their labels"):
-        LabelNoiseRegressor(rank=10, missing="predict").fit(lazy, np.where(labels > 20, np.nan, labels), client=client)
-    with pytest.raises(InvalidParameterError, match="needs features in this process"):
-        LabelNoiseRegressor(rank=10, inducing="kmeans").fit(lazy, labels, client=client)
     points = DistributedPoints.of(lazy, client)
     with pytest.raises(MemoryBudgetError, match=r"on the workers, which offer 1\.4 GB; rank=\d+ would fit"):
         points.check_memory(10**6)

@@ -7,12 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mislabel import audit
 from mislabel.data.corrections import FORMAT, apply_decisions
-from mislabel.data.table_files import fingerprint_of, read_table
-from mislabel.estimators.one_call import audit_table_of
-from mislabel.report import file_audit
-from mislabel.report.content import Source
-from mislabel.reproduce.results import read_result, write_result
+from mislabel.data.table_files import fingerprint_of
+from mislabel.reproduce.cells import FILE, Cell, add_cell, read_cells
+from mislabel.reproduce.results import write_result
 from tests.faults import faults
 
 MOST_CALLS = 2000
@@ -90,7 +89,7 @@ def test_apply_leaves_the_old_file_or_the_new_one(tmp_path, monkeypatch, name, e
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory):
-    """Two audits of one table, and where it stands."""
+    """Two audits of one table."""
     folder = tmp_path_factory.mktemp("audited")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=40)})
@@ -98,33 +97,31 @@ def audited(tmp_path_factory):
     frame.loc[3, "y"] += 3
     path = folder / "t.csv"
     frame.to_csv(path, index=False)
-    table = read_table(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        audits = [audit_table_of(table.frame, "y", fdr) for fdr in (0.05, 0.5)]
-    return audits, Source("t.csv", table.fingerprint, table)
+        return [audit(path, "y", fdr, mean="none") for fdr in (0.05, 0.5)]
 
 
 @pytest.mark.parametrize("existed", [False, True])
 def test_an_audit_leaves_all_its_old_files_or_all_its_new_ones(audited, tmp_path, monkeypatch, existed):
-    (old, new), source = audited
-    file_audit._write(old, source, tmp_path / "old", [])
-    file_audit._write(new, source, tmp_path / "new", [])
+    old, new = audited
+    old.write(tmp_path / "old")
+    new.write(tmp_path / "new")
     states = [snapshot(tmp_path / "old") if existed else {}, snapshot(tmp_path / "new")]
     out = tmp_path / "out"
     for number in range(1, MOST_CALLS):
         if existed:
-            file_audit._write(old, source, out, [])
+            old.write(out)
         with faults(monkeypatch, number) as planned:
             try:
-                file_audit._write(new, source, out, [])
+                new.write(out)
                 failed = False
             except OSError:
                 failed = True
         found = snapshot(out) if out.exists() else {}
         assert found in states
         assert failed or found == states[1]
-        file_audit._write(new, source, out, [])
+        new.write(out)
         assert snapshot(out) == states[1]
         assert [path.name for path in out.iterdir() if path.is_dir()] == []
         for path in out.iterdir():
@@ -137,7 +134,7 @@ def test_an_audit_leaves_all_its_old_files_or_all_its_new_ones(audited, tmp_path
     assert number > 10
 
 
-def test_results_of_the_table_runner(tmp_path, monkeypatch):
+def test_results_of_a_figure(tmp_path, monkeypatch):
     path = tmp_path / "result.json"
     for number in range(1, MOST_CALLS):
         write_result(path, {"a": 1})
@@ -146,11 +143,34 @@ def test_results_of_the_table_runner(tmp_path, monkeypatch):
             try:
                 write_result(path, {"a": 2})
             except OSError:
-                assert path.read_bytes() == old or read_result(path)["a"] == 2
-        assert read_result(path)["a"] in (1, 2)
+                assert path.read_bytes() == old or json.loads(path.read_text())["a"] == 2
+        assert json.loads(path.read_text())["a"] in (1, 2)
         write_result(path, {"a": 2})
-        assert read_result(path)["a"] == 2
+        assert json.loads(path.read_text())["a"] == 2
         assert [item.name for item in tmp_path.iterdir()] == ["result.json"]
+        if not planned.happened:
+            break
+    else:
+        raise AssertionError("the calls never end")
+
+
+def test_cells_of_the_table_runner(tmp_path, monkeypatch):
+    first, second, third = (Cell(fold, "qm7-energy", 10, 10, "plain") for fold in range(3))
+    for number in range(1, MOST_CALLS):
+        for start in ([], [first]):
+            (tmp_path / FILE).unlink(missing_ok=True)
+            for cell in start:
+                add_cell(tmp_path, cell, {"mae": 1.0})
+            with faults(monkeypatch, number) as planned:
+                try:
+                    add_cell(tmp_path, second, {"mae": 2.0})
+                except OSError:
+                    assert set(read_cells(tmp_path)) in ({*start}, {*start, second})
+                else:
+                    assert set(read_cells(tmp_path)) == {*start, second}
+            add_cell(tmp_path, third, {"mae": 3.0})
+            assert {*start, third} <= set(read_cells(tmp_path)) <= {*start, second, third}
+            assert [item.name for item in tmp_path.iterdir()] == [FILE]
         if not planned.happened:
             break
     else:

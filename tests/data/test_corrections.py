@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from mislabel.data.corrections import FORMAT, apply_decisions, safe_cell
-from mislabel.data.formats import parquet as parquet_format
-from mislabel.data.formats.contract import as_written
+from mislabel.data.formats import parquet_copy
+from mislabel.data.formats.cells import as_written
 from mislabel.data.molecules import read_molecules
 from mislabel.data.table_files import fingerprint_of, read_table
 from mislabel.errors import DecisionsError, TableFileError
@@ -181,7 +181,7 @@ def test_formulas_are_disarmed():
 )
 def test_parquet_is_copied_piece_by_piece_and_keeps_its_types(tmp_path, monkeypatch, labels, value, expected):
     parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(parquet_format, "ROWS_COPIED", 2)
+    monkeypatch.setattr(parquet_copy, "ROWS_COPIED", 2)
     frame = pd.DataFrame(
         {"k": pd.Categorical(list("aabbcc")), "y": labels, "t": pd.date_range("2020-01-01", periods=6)}
     )

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from mislabel.data import large_tables
-from mislabel.data.large_tables import LargeTable, read_large_table
+from mislabel.data.large_tables import LargeTable, encode_pieces, learn_features
 from mislabel.data.table_files import read_table
 from mislabel.data.tables import read_labelled_table
-from mislabel.errors import InvalidFeaturesError, InvalidLabelsError, InvalidParameterError, TableFileError
+from mislabel.errors import InvalidFeaturesError, InvalidParameterError, TableFileError
 
 pytest.importorskip("pyarrow")
 
@@ -63,15 +63,23 @@ def test_index_of_a_dataframe_is_no_column(frame, tmp_path):
     assert LargeTable(path).columns == list(frame.columns)
 
 
+def read_pieces(path, names=None):
+    """Features, the columns they were made of, and those left out; learned from rows spread over the file."""
+    table = LargeTable(path)
+    asked_for = names is not None
+    names = [name for name in table.columns if name != "label"] if names is None else names
+    labels = table["label"].to_numpy(dtype=float)
+    encoder, used, left_out = learn_features(table, labels, names, asked_for=asked_for)
+    return encode_pieces(table, encoder, used), used, left_out
+
+
 def test_numeric_table_gives_the_same_features(frame, tmp_path, small_batches):
     numbers = frame[["number", "count", "same", "label"]]
     path = write(numbers, tmp_path / "t.parquet", index=False)
-    large, whole = read_large_table(LargeTable(path), "label"), read_labelled_table(numbers, "label")
-    assert large.used == whole.used == ["number"]
-    assert {item.kind for item in large.left_out} == {"constant", "id"}
-    np.testing.assert_array_equal(large.features, whole.features)
-    np.testing.assert_array_equal(large.label, whole.label)
-    np.testing.assert_array_equal(large.rows, whole.rows)
+    (features, used, left_out), whole = read_pieces(path), read_labelled_table(numbers, "label")
+    assert used == whole.used == ["number"]
+    assert {item.kind for item in left_out} == {"constant", "id"}
+    np.testing.assert_array_equal(features, whole.features)
 
 
 def test_gaps_that_the_sample_did_not_show_are_filled(frame, tmp_path, monkeypatch):
@@ -80,24 +88,21 @@ def test_gaps_that_the_sample_did_not_show_are_filled(frame, tmp_path, monkeypat
     assert gap not in LargeTable(write(frame, tmp_path / "t.parquet", index=False)).spread_rows(50)
     frame.loc[gap, "number"] = np.nan
     path = write(frame[["number", "label"]], tmp_path / "t.parquet", index=False)
-    table = read_large_table(LargeTable(path), "label")
-    assert np.isfinite(table.features).all()
+    assert np.isfinite(read_pieces(path)[0]).all()
 
 
 def test_mixed_table_is_encoded_batch_by_batch(frame, tmp_path):
     pytest.importorskip("skrub")
     path = write(frame, tmp_path / "t.parquet", index=False)
-    large = read_large_table(LargeTable(path), "label")
+    features, used, _ = read_pieces(path)
     whole = read_labelled_table(read_table(path).frame, "label")
-    assert large.used == whole.used
-    np.testing.assert_allclose(large.features, whole.features, atol=1e-5)
+    assert used == whole.used
+    np.testing.assert_allclose(features, whole.features, atol=1e-5)
 
 
-def test_ids_and_chosen_columns(frame, tmp_path):
+def test_chosen_columns(frame, tmp_path):
     path = write(frame, tmp_path / "t.parquet", index=False)
-    table = read_large_table(LargeTable(path), "label", id="count", features=["number", "same", "count"])
-    assert table.used == ["number"]
-    np.testing.assert_array_equal(table.rows, frame["count"])
+    assert read_pieces(path, ["number", "same", "count"])[1] == ["number", "count"]
 
 
 def test_what_cannot_be_read_is_said(frame, tmp_path):
@@ -112,8 +117,6 @@ def test_what_cannot_be_read_is_said(frame, tmp_path):
         LargeTable(write(frame.iloc[:0], tmp_path / "empty.parquet", index=False))
     table = LargeTable(write(frame, tmp_path / "t.parquet", index=False))
     with pytest.raises(InvalidParameterError, match="Did you mean 'label'"):
-        read_large_table(table, "lable")
-    with pytest.raises(InvalidLabelsError, match="not numbers"):
-        read_large_table(table, "site")
+        table["lable"]
     with pytest.raises(InvalidFeaturesError, match="no feature columns"):
-        read_large_table(table, "label", features=["same"])
+        learn_features(table, np.arange(len(table)), ["same"], asked_for=True)

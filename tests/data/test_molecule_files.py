@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mislabel._common.short_numbers import without_rounding_noise
 from mislabel.data import MoleculeSet, read_molecules
 from mislabel.data.corrections import FORMAT, apply_decisions
 from mislabel.data.formats.molecule_text import read_lines, read_number, write_number
-from mislabel.data.formats.xyz import scan_comment
+from mislabel.data.formats.xyz_comment import scan_comment
 from mislabel.data.molecules import READERS, WRITERS
 from mislabel.data.table_files import fingerprint_of
 from mislabel.errors import MislabelError, MoleculeFileError
-from mislabel.short_numbers import without_rounding_noise
 
 ATTACKS = sorted(path for path in (Path(__file__).parent / "attacks").glob("*/[!.]*"))
 LINE_ENDS = [b"\n", b"\r\n", b"\r"]
@@ -198,7 +198,9 @@ def test_any_exception_of_rdkit_is_an_error_about_the_file(file, rdkit, monkeypa
     with pytest.raises(MoleculeFileError, match=r"some.sdf, molecule 0, .*RDKit: Pre-condition Violation$"):
         read_molecules(file(SDF, "some.sdf"))
     monkeypatch.setattr(Chem, "MolFromSmiles", fail)
-    with pytest.raises(MoleculeFileError, match=r"t.csv, line 2: .*'CCO' cannot be read: Pre-condition Violation$"):
+    with pytest.raises(
+        MoleculeFileError, match=r"t.csv, row 0 .*, line 2: .*'CCO' cannot be read: Pre-condition Violation\."
+    ):
         read_molecules(file(CSV, "t.csv"))
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mislabel.data.number_text import ColumnCells, Notation, NumberOptions, recognise_notations
+from mislabel.data.number_recognition import ColumnCells, recognise_notations
+from mislabel.data.number_text import Notation, NumberOptions
 from mislabel.data.table_files import read_table
 from mislabel.errors import TableFileError
 

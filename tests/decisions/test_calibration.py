@@ -12,16 +12,17 @@ from mislabel.decisions.thresholds import half_width
 def evidence_of(error, variance):
     zeros = np.zeros(error.size)
     rows = np.arange(error.size)
-    return Evidence(rows, zeros + error, zeros, variance, error, error / np.sqrt(variance), zeros, zeros)
+    return Evidence(rows, zeros + error, zeros, variance, error, error / np.sqrt(variance), zeros, zeros, zeros)
 
 
+@pytest.mark.parametrize("belief", [None, calibration._Belief(calibration.SCEPTICAL, 1.3, 200)])
 @pytest.mark.parametrize("start", [(-2.0, 2.0), (-2.0, 2.0, 0.3, -3.0, 1.5), (-2.0, 2.0, 0.3, -3.0, 1.5, -1.0)])
-def test_slopes_equal_finite_differences(start, rng, monkeypatch):
+def test_slopes_equal_finite_differences(start, belief, rng, monkeypatch):
     error, variance, squares = 3.0 * rng.standard_t(3, size=200), rng.uniform(0.5, 1.5, 200), rng.uniform(0, 2, 200)
     objectives = []
     search = calibration.minimize
     monkeypatch.setattr(calibration, "minimize", lambda f, *a, **k: objectives.append(f) or search(f, *a, **k))
-    calibration._fit(error, variance, squares, start)
+    calibration._fit(error, variance, squares, start, belief)
     at = np.array(start) + 0.1
     expected = approx_fprime(at, lambda x: objectives[0](x)[0], 1e-6)
     np.testing.assert_allclose(objectives[0](at)[1], expected, rtol=1e-4, atol=1e-6)
@@ -128,3 +129,19 @@ def test_few_missing_or_equal_errors(rng):
     error[3] = np.nan
     evidence = calibrate(error, np.ones(100)).apply(evidence_of(error, np.ones(100)))
     assert p_values(replace(evidence, degrees=4.0))[3] == 1.0
+
+
+def test_wrong_labels_must_earn_their_group(rng):
+    # Laplace errors have a shoulder that passes for a group of wrong labels; believed in, it is called wrong.
+    plain, sceptical = [], []
+    for _ in range(10):
+        expected = 5.0 * rng.normal(size=400)
+        error, variance = rng.laplace(size=400), np.ones(400)
+        plain.append(calibrate(error, variance, expected).wrong_fraction)
+        sceptical.append(calibrate(error, variance, expected, calibration.SCEPTICAL).wrong_fraction)
+    assert np.mean(sceptical) < 0.5 * np.mean(plain)
+    assert max(sceptical) < 0.05
+    # A group that the errors insist on stays.
+    error[:80] += rng.choice([-1.0, 1.0], 80) * rng.uniform(15.0, 40.0, 80)
+    found = calibrate(error, variance, expected + 20.0 * rng.normal(size=400), calibration.SCEPTICAL)
+    assert found.wrong_fraction == pytest.approx(0.2, abs=0.05)

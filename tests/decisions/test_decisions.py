@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm, t
 
 from mislabel.decisions import AUDIT_COLUMNS, SCORES, Evidence, audit_table, p_values, q_values, score_labels, suspects
+from mislabel.decisions.thresholds import does_not_fit
 
 
 def make(z, rows=None, noise=None, label=None):
@@ -24,6 +25,7 @@ def make(z, rows=None, noise=None, label=None):
         error=error,
         z=z,
         noise_variance=np.maximum(error**2 - variance, 0) if noise is None else np.asarray(noise, dtype=float),
+        label_noise=np.zeros(size),
         corrected=np.full(size, 7.0),
     )
 
@@ -142,3 +144,31 @@ def test_tables_of_any_evidence(z):
     assert table["q_value"].between(0, 1).all()
     assert (table["q_value"] >= table["p_value"] - 1e-12).all()
     assert (table.loc[table["suspect"], "q_value"] <= 0.05).all()
+
+
+def test_q_values_are_mean_probabilities_of_being_clean():
+    evidence = replace(make([0.1, 6.0, -4.5, 2.0, np.nan, 8.0]), wrong_fraction=0.2, wrong_std=20.0, degrees=5.0)
+    evidence = replace(evidence, at_atom=np.array([False, False, False, False, False, True]))
+    clean = 1.0 / (1.0 + np.exp(SCORES["odds"](evidence)))
+    q = q_values(evidence)
+    assert q[1] == pytest.approx(clean[1])
+    assert q[2] == pytest.approx((clean[1] + clean[2]) / 2)
+    assert clean[3] > 0.5
+    assert q[3] == pytest.approx(clean[3])
+    assert q[4] == q[5] == 1.0
+    scores = score_labels(evidence, "odds")
+    assert scores[5] == scores.min()
+
+
+def test_nothing_is_called_wrong_where_the_model_does_not_fit(rng):
+    z = np.where(np.arange(100) < 40, 3.5, 0.2) * rng.choice([-1.0, 1.0], 100)
+    known = {"wrong_fraction": 0.4, "degrees": 30.0}
+    vague, clear = replace(make(z), wrong_std=7.5, **known), replace(make(3.0 * z), wrong_std=20.0, **known)
+    assert np.count_nonzero(q_values(vague) <= 0.1) > 20
+    assert does_not_fit(vague, q_values(vague) <= 0.1)
+    assert not suspects(vague, np.abs(z), "fdr", 0.1).any()
+    assert suspects(clear, np.abs(z), "fdr", 0.1).sum() == 40
+    same_side = replace(make(3.0 * np.abs(z)), wrong_std=20.0, **known)
+    assert not suspects(same_side, np.abs(z), "fdr", 0.1).any()
+    units = replace(make(np.where(np.abs(z) > 1.0, 300.0, z)), wrong_std=600.0, **known)
+    assert suspects(units, np.abs(z), "fdr", 0.1).sum() == 40

@@ -57,7 +57,6 @@ MODELS = [
     {"mean": "auto"},
     {"rank": 3},
     {"rank": 2, "inference": "maximum"},
-    {"rank": 2, "inducing": "kmeans"},
     {"center": "none"},
     {"kernel": "precomputed"},
     {"kernel": lambda left, right: float(np.exp(-abs(np.sum(left) - np.sum(right))))},

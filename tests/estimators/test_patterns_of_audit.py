@@ -1,7 +1,8 @@
 import numpy as np
 import pandas as pd
 
-from mislabel.estimators import one_call
+from mislabel import audit
+from mislabel.auditing import assemble
 
 
 def test_patterns_are_looked_for_with_the_name_and_tails_of_the_label(monkeypatch):
@@ -14,6 +15,6 @@ def test_patterns_are_looked_for_with_the_name_and_tails_of_the_label(monkeypatc
         given.update(options)
         return []
 
-    monkeypatch.setattr(one_call, "find_patterns", find)
-    found = one_call.audit_table_of(frame, "energy")
+    monkeypatch.setattr(assemble, "find_patterns", find)
+    found = audit(frame, "energy", mean="none")
     assert given == {"name": "energy", "degrees": found.model.calibrated_evidence_.degrees}

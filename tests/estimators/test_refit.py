@@ -1,41 +1,42 @@
 """A fit that fails or is interrupted leaves the estimator exactly as it was."""
 
+from functools import reduce
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from mislabel import LabelNoiseRegressor
+from mislabel import LabelNoiseRegressor, estimators
 from mislabel.errors import InvalidFeaturesError, InvalidLabelsError
-from mislabel.estimators import regressor
 
 #: Whatever a fit calls on its way, from the first check to the last attribute.
 STEPS = [
-    "row_ids",
-    "check_features",
-    "validate_data",
-    "check_labels",
-    "check_consistent_length",
-    "SetAside.among",
-    "check_label_range",
-    "plan_rank",
-    "check_label_errors",
-    "seeded_generator",
-    "Copies.among",
-    "rounding_variance",
-    "as_kernel",
-    "by_content",
-    "take",
-    "cross_fitted_mean",
-    "center_of",
-    "robust_scale",
-    "KernelOnData",
-    "fit_noise_model",
-    "ExactPredictor",
-    "check_finite",
-    "LabelEvidence.of",
-    "LabelNoiseRegressor._store_evidence",
-    "LabelNoiseRegressor._store_solver",
+    "regressor.row_ids",
+    "regressor.check_features",
+    "regressor.validate_data",
+    "regressor.plan_rank",
+    "regressor.seeded_generator",
+    "prepared.check_labels",
+    "prepared.check_consistent_length",
+    "prepared.SetAside.among",
+    "prepared.check_label_range",
+    "prepared.check_label_errors",
+    "prepared.Copies.among",
+    "prepared.rounding_variance",
+    "prepared.as_kernel",
+    "prepared.by_content",
+    "prepared.kept",
+    "mean.cross_fitted_mean",
+    "process.center_of",
+    "process.robust_scale",
+    "process.KernelOnData",
+    "process.fit_noise_model",
+    "process.ExactPredictor",
+    "process.check_finite",
+    "regressor.evidence_in_label_units",
+    "regressor.LabelNoiseRegressor._store_evidence",
+    "regressor.LabelNoiseRegressor._store_solver",
 ]
 
 
@@ -64,8 +65,9 @@ def test_a_failure_at_any_point_changes_nothing(fitted, other, monkeypatch, step
         raise kind(step)
 
     before = dict(fitted.__dict__)
-    owner, _, method = step.rpartition(".")
-    monkeypatch.setattr(getattr(regressor, owner) if owner else regressor, method, fails)
+    *owners, method = step.split(".")
+    owner = reduce(getattr, owners, estimators)
+    monkeypatch.setattr(owner, method, fails)
     with pytest.raises(kind, match=step):
         fitted.fit(*other)
     assert unchanged(fitted, before)

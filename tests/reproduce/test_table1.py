@@ -1,4 +1,4 @@
-import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +8,9 @@ import pytest
 from mislabel.cli import main
 from mislabel.errors import ResultsError
 from mislabel.reproduce import table1
+from mislabel.reproduce.cells import FILE, Cell, add_cell, cells_of, noisy_kernel_cells, read_cells
 from mislabel.reproduce.molecule_sets import KERNELS, SETS
-from mislabel.reproduce.noisy_kernel import noisy_kernel_cells, run_noisy_kernel
-from mislabel.reproduce.table1 import Cell, _best_uniform, cells_of, run_table1
+from mislabel.reproduce.table1 import _best_uniform, run_noisy_kernel, run_table1
 from mislabel.reproduce.table1_report import collect, paper_rows, tally, write_table
 
 COMMITTED = Path(__file__).parents[2] / "results" / "table1-small"
@@ -57,26 +57,30 @@ def test_uniform_noise_is_the_best_on_its_line(rng):
 
 def test_three_small_cells_from_scratch(shared_data, tmp_path):
     assert run_table1(shared_data, tmp_path, tmp_path / "out", SMALL, LIMIT) == 3
+    found, committed = read_cells(tmp_path / "out"), read_cells(COMMITTED)
     for cell in SMALL:
-        new, old = (json.loads(cell.path(folder).read_text()) for folder in (tmp_path / "out", COMMITTED))
+        new, old = found[cell], committed[cell]
         assert new["molecules"] == old["molecules"] == LIMIT
         assert new["mae"] == pytest.approx(old["mae"], rel=1e-3)
     assert new["r2"] == pytest.approx(old["r2"], abs=1e-3)
-    for score in ("noise_variance", "z", "loo_error"):
-        assert new[score]["auroc"] == pytest.approx(old[score]["auroc"], abs=2e-3)
+    for score in ("noise_variance", "z", "loo_error", "odds"):
+        assert new[f"{score}_auroc"] == pytest.approx(old[f"{score}_auroc"], abs=2e-3)
     # What is there is not computed again, and one missing cell is.
-    SMALL[0].path(tmp_path / "out").unlink()
+    lines = (tmp_path / "out" / FILE).read_text().splitlines(keepends=True)
+    (tmp_path / "out" / FILE).write_text("".join([lines[0], *lines[2:]]))
     assert run_table1(shared_data, tmp_path, tmp_path / "out", SMALL, LIMIT) == 1
     assert run_table1(shared_data, tmp_path, tmp_path / "out", SMALL, LIMIT) == 0
-    rows = collect(tmp_path / "out")
+    results = read_cells(tmp_path / "out")
+    rows = collect(results)
     assert [(row.set, row.rate, row.level, row.folds) for row in rows] == [("qm7-energy", 30, 50, 1)]
-    text = write_table(tmp_path / "out", rows).read_text()
+    text = write_table(tmp_path / "out", rows, results).read_text()
     assert f"{rows[0].ours['full']:.2f} / 1.24" in text
     assert tally(rows)["rows"] == 1
 
 
 def test_a_table_without_rows_is_still_written(tmp_path):
-    assert "0 rows" in write_table(tmp_path, collect(tmp_path)).read_text()
+    assert read_cells(tmp_path) == {}
+    assert "0 rows" in write_table(tmp_path, collect({}), {}).read_text()
 
 
 def test_wrong_choices_are_refused(tmp_path, capsys):
@@ -87,15 +91,20 @@ def test_wrong_choices_are_refused(tmp_path, capsys):
 
 
 def test_every_committed_cell_says_what_made_it():
-    files = sorted(COMMITTED.with_name("table1").glob("*/*/*.json"))
-    assert files
-    for file in files:
-        stored = json.loads(file.read_text())
-        cell = Cell(*(stored[name] for name in ("fold", "set", "rate", "level", "mode")))
-        assert cell.path(COMMITTED.with_name("table1")) == file
+    results = read_cells(COMMITTED.with_name("table1"))
+    assert set(results) == {*cells_of(), *noisy_kernel_cells()}
+    for cell, stored in results.items():
         assert cell.seed == stored["seed"]
         assert "commit" in stored["made_by"]
         assert np.isfinite(stored["mae"])
+
+
+@pytest.mark.parametrize("name", ["table1", "table1-small"])
+def test_the_committed_tables_are_those_of_the_committed_cells(name, tmp_path):
+    results = read_cells(COMMITTED.with_name(name))
+    write_table(tmp_path, collect(results), results)
+    for file in ("table1.md", "table1.csv"):
+        assert (tmp_path / file).read_bytes() == (COMMITTED.with_name(name) / file).read_bytes()
 
 
 def test_noisy_labels_choose_the_kernel_too(shared_data, tmp_path, capsys):
@@ -105,9 +114,10 @@ def test_noisy_labels_choose_the_kernel_too(shared_data, tmp_path, capsys):
     capsys.readouterr()
     cells = noisy_kernel_cells(["qm7-energy"])
     assert len(cells) == 4
+    results = read_cells(tmp_path / "out")
     for cell in cells:
-        found = json.loads(cell.path(tmp_path / "out").read_text())
-        chosen = " ".join(f"{number:g}" for number in found["kernel"])
+        found = results[cell]
+        chosen = " ".join(f"{number:g}" for number in found["chosen_kernel"])
         assert found["densities"][chosen] == max(found["densities"].values())
         assert np.isfinite(found["mae"])
     assert run_noisy_kernel(shared_data, tmp_path, tmp_path / "out", cells, 80) == 0
@@ -119,12 +129,14 @@ def test_the_usual_kernel_is_not_fitted_again(shared_data, tmp_path, monkeypatch
     cell = noisy_kernel_cells(["qm7-energy"])[1]
     usual = replace(cell, mode="full")
     run_table1(shared_data, tmp_path, tmp_path / "out", [usual], 80)
-    monkeypatch.setattr("mislabel.reproduce.noisy_kernel.CANDIDATES", {"qm7": (KERNELS["qm7"],)})
-    monkeypatch.setattr("mislabel.reproduce.noisy_kernel.FoldRun", None)
+    monkeypatch.setattr("mislabel.reproduce.table1.CANDIDATES", {"qm7": (KERNELS["qm7"],)})
+    monkeypatch.setattr("mislabel.reproduce.table1.FoldRun", None)
     run_noisy_kernel(shared_data, tmp_path, tmp_path / "out", [cell], 80)
-    ours, theirs = (json.loads(item.path(tmp_path / "out").read_text()) for item in (cell, usual))
+    results = read_cells(tmp_path / "out")
+    ours, theirs = results[cell], results[usual]
     assert ours["mode"] == "noisy-kernel"
     assert ours["mae"] == theirs["mae"]
+    assert ours["kernels"] != theirs["kernels"]
 
 
 PLAIN = Cell(0, "qm7-energy", 10, 10, "plain")
@@ -176,8 +188,10 @@ def test_results_say_what_they_were_made_from(shared_data, tmp_path, monkeypatch
                 run_table1(shared_data, tmp_path, out, [PLAIN], 60)
     assert contents(out) == before
     assert run_table1(shared_data, tmp_path, out, [PLAIN], 60) == 0
-    PLAIN.path(out).write_bytes(PLAIN.path(out).read_bytes()[:30])
-    with pytest.raises(ResultsError, match="damaged"):
+    add_cell(out, replace(PLAIN, fold=1), {"mae": 1.0})
+    lines = (out / FILE).read_bytes().splitlines(keepends=True)
+    (out / FILE).write_bytes(b"".join([lines[0], lines[1][:30] + b"\n", *lines[2:]]))
+    with pytest.raises(ResultsError, match="damaged, line 2 is no result"):
         run_table1(shared_data, tmp_path, out, [PLAIN], 60)
 
 
@@ -185,9 +199,68 @@ def test_fits_of_another_run_are_not_taken_over(shared_data, tmp_path, monkeypat
     cell = noisy_kernel_cells(["qm7-energy"])[1]
     usual = replace(cell, mode="full")
     run_table1(shared_data, tmp_path, tmp_path / "out", [usual], 80)
-    stored = json.loads(usual.path(tmp_path / "out").read_text())
-    stored["made_from"]["data"] = "0" * 16
-    usual.path(tmp_path / "out").write_text(json.dumps(stored))
-    monkeypatch.setattr("mislabel.reproduce.noisy_kernel.CANDIDATES", {"qm7": (KERNELS["qm7"],)})
-    with pytest.raises(ResultsError, match="fold0-full"):
+    add_cell(tmp_path / "out", usual, {**read_cells(tmp_path / "out")[usual], "data": "0" * 16})
+    monkeypatch.setattr("mislabel.reproduce.table1.CANDIDATES", {"qm7": (KERNELS["qm7"],)})
+    with pytest.raises(ResultsError, match="qm7-energy 30/50 fold 0 full has data 0000"):
         run_noisy_kernel(shared_data, tmp_path, tmp_path / "out", [cell], 80)
+
+
+def test_results_come_back_to_the_last_digit(tmp_path):
+    result = {
+        "mae": 0.1 + 0.2,
+        "r2": float("nan"),
+        "limit": 60,
+        "data": "0e12",
+        "kernels": [0.05, 0.5],
+        "densities": {"a, b": -1e-300},
+    }
+    add_cell(tmp_path, PLAIN, result)
+    stored = read_cells(tmp_path)[PLAIN]
+    assert np.isnan(stored.pop("r2"))
+    assert {name: stored[name] for name in result if name != "r2"} == {k: v for k, v in result.items() if k != "r2"}
+    with pytest.raises(KeyError, match="no columns for colour"):
+        add_cell(tmp_path, PLAIN, {"colour": 1})
+
+
+def test_a_run_killed_at_any_byte_goes_on(tmp_path):
+    cells = [replace(PLAIN, fold=fold) for fold in range(3)]
+    for cell in cells[:2]:
+        add_cell(tmp_path, cell, {"mae": cell.fold + 0.5})
+    whole = (tmp_path / FILE).read_bytes()
+    header, first, _ = whole.splitlines(keepends=True)
+    edges = [edge + off for edge in (len(header), len(header + first)) for off in (-1, 0, 1)]
+    for size in (*range(0, len(whole), 29), *edges, len(whole) - 1):
+        (tmp_path / FILE).write_bytes(whole[:size])
+        assert set(read_cells(tmp_path)) == set(cells[: int(size >= len(header + first))])
+        add_cell(tmp_path, cells[2], {"mae": 2.5})
+        found = read_cells(tmp_path)
+        assert found.pop(cells[2])["mae"] == 2.5
+        assert set(found) == set(cells[: int(size >= len(header + first))])
+
+
+def test_several_runs_add_to_one_table(tmp_path):
+    def add(fold):
+        for rate in range(25):
+            add_cell(tmp_path, replace(PLAIN, fold=fold, rate=rate), {"mae": float(rate)})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(4)))
+    found = read_cells(tmp_path)
+    assert len(found) == 100
+    assert all(result["mae"] == cell.rate for cell, result in found.items())
+
+
+def test_folders_of_older_versions_are_refused(tmp_path, capsys):
+    old = tmp_path / "qm7-energy" / "10-10" / "fold0-plain.json"
+    old.parent.mkdir(parents=True)
+    old.write_text("{}")
+    before = contents(tmp_path)
+    assert main(["reproduce", "table1", "--out", str(tmp_path), "--quiet"]) == 2
+    assert "one file per cell" in capsys.readouterr().err
+    assert contents(tmp_path) == before
+
+
+def test_a_table_with_other_columns_is_refused(tmp_path):
+    (tmp_path / FILE).write_text("fold,set\n0,qm7-energy\n")
+    with pytest.raises(ResultsError, match="other columns"):
+        read_cells(tmp_path)

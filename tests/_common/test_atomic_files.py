@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from mislabel.atomic_files import atomic_folder, atomic_write, locked, reserve_space
+from mislabel._common.atomic_files import atomic_folder, atomic_write, locked, reserve_space
 from mislabel.errors import DiskSpaceError, FileInUseError
 
 

@@ -4,7 +4,7 @@ import sys
 
 from numba.core.caching import CacheImpl
 
-from mislabel.compiled_loops import compiled, compiled_for_speed
+from mislabel._common.compiled_loops import compiled, compiled_for_speed
 
 SCRIPT = """
 from mislabel.linalg.residual_loops import accurate_residual
@@ -40,7 +40,7 @@ def test_a_cache_directory_that_cannot_be_made_is_survived(tmp_path):
 def test_what_neighbours_define_is_compiled_anew_when_it_changes(tmp_path):
     # A loop keeps the constants, functions and intrinsics of other modules that it was compiled with.
     (tmp_path / "loop.py").write_text(
-        "from mislabel.compiled_loops import compiled\nfrom neighbour import FACTOR\n\n\n"
+        "from mislabel._common.compiled_loops import compiled\nfrom neighbour import FACTOR\n\n\n"
         "@compiled\ndef scaled(x):\n    return FACTOR * x\n\n\n"
         "print(scaled(1), sum(scaled.stats.cache_hits.values()))\n"
     )

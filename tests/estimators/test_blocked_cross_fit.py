@@ -5,10 +5,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeRegressor
 
 from mislabel import LabelNoiseRegressor
-from mislabel.estimators.series import SERIES_FROM, judged_by_stretches, series_correlation
+from mislabel.estimators.blocked_cross_fit import SERIES_FROM, blocked_cross_fit, series_correlation
 
 
-def test_series_are_judged_in_stretches(rng):
+def test_series_are_judged_in_blocks(rng):
     # A sensor that drifts slowly away and comes back, with features that repeat every day.
     size = 900
     hour = np.arange(size)
@@ -44,8 +44,8 @@ def test_shared_errors_count_and_the_models_own_do_not(rng):
     typos[rng.choice(np.flatnonzero(drift == 0.0), 20, replace=False)] = 6.0
     labels = features[:, 0] + 2.0 * features[:, 1] ** 2 + drift + typos
     panel = VotingRegressor([("line", LinearRegression()), ("tree", DecisionTreeRegressor(max_depth=2))])
-    expected, model = judged_by_stretches(panel, features, labels, np.random.RandomState(0), None)
-    again, _ = judged_by_stretches(panel, features, labels, np.random.RandomState(0), None)
+    expected, model = blocked_cross_fit(panel, features, labels, np.random.RandomState(0), None)
+    again, _ = blocked_cross_fit(panel, features, labels, np.random.RandomState(0), None)
     np.testing.assert_array_equal(expected, again)
     error = np.abs(labels - expected)
     plain = np.abs(labels - model.predict(features))

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mislabel._common.dates import read_dates
 from mislabel.decisions.by_feature import noise_by_feature
-from mislabel.decisions.dates import read_dates
 
 YEAR = pd.Series(pd.date_range("2024-01-01", "2024-12-31", tz="UTC"))
 NOTATIONS = {

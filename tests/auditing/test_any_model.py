@@ -1,0 +1,118 @@
+"""Audits by predictions of any model, and with mean models that pick columns, groups, weights and folds."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from mislabel import audit
+from mislabel.errors import InvalidLabelsError, InvalidParameterError
+
+
+@pytest.fixture
+def frame(rng):
+    size = 200
+    city = rng.choice(["Aachen", "Bonn", "Celle"], size)
+    area = rng.uniform(20.0, 120.0, size)
+    price = np.select([city == "Aachen", city == "Bonn"], [100.0, 300.0], 500.0) + 4.0 * area + rng.normal(size=size)
+    wrong = np.arange(size) % 20 == 3
+    return pd.DataFrame({"city": city, "area": area, "price": np.where(wrong, price + 90.0, price), "wrong": wrong})
+
+
+def test_predictions_as_a_column_or_an_array(frame):
+    numbers = pd.get_dummies(frame[["city", "area"]]).to_numpy(dtype=float)
+    given = cross_val_predict(LinearRegression(), numbers, frame["price"], cv=5)
+    table = frame.drop(columns="wrong").assign(predicted=given)
+    by_column = audit(table, "price", predictions="predicted")
+    by_array = audit(table.drop(columns="predicted"), "price", predictions=given)
+    pd.testing.assert_frame_equal(by_column.table, by_array.table)
+    assert by_column.findings.used == ["city", "area"]
+    polars = audit(pl.from_pandas(table), "price", predictions="predicted")
+    np.testing.assert_array_equal(polars.table["z"].to_numpy(), by_column.table["z"].to_numpy())
+    found = by_column.suspects["row"].to_numpy()
+    assert set(found) == set(np.flatnonzero(frame["wrong"]))
+    shift = by_column.model.loo_mean_ - given
+    assert np.ptp(shift) < 1.0
+    assert "predictions that were given" in by_column.summary["model"]["words"]
+
+
+def test_a_page_of_any_models_audit(frame, tmp_path):
+    table = frame.drop(columns="wrong")
+    found = audit(table, "price", predictions=np.full(200, frame["price"].mean()))
+    page = found.report(tmp_path / "report.html")
+    assert "predictions that were given" in page.read_text(encoding="utf-8")
+
+
+def test_a_process_corrects_predictions(frame):
+    table = frame.drop(columns="wrong")
+    rough = np.select([table["city"] == "Aachen", table["city"] == "Bonn"], [100.0, 300.0], 500.0)
+    plain = audit(table, "price", predictions=rough)
+    corrected = audit(table, "price", predictions=rough, process_on_residuals=True)
+    assert np.median(np.abs(corrected.model.loo_error_)) < 0.05 * np.median(np.abs(plain.model.loo_error_))
+
+
+def test_uncertain_predictions_say_less(frame):
+    table = frame.drop(columns="wrong")
+    given = table["price"].to_numpy() + np.where(np.arange(200) < 100, 30.0, 1.0) * np.resize([1, -1, 1], 200)
+    std = np.where(np.arange(200) < 100, 30.0, 1.0)
+    found = audit(table, "price", predictions=given, prediction_std=std, y_err=np.full(200, 0.5))
+    variance = found.model.loo_variance_
+    assert variance[:100].mean() > 50.0 * variance[100:].mean()
+
+
+def test_pipelines_get_the_columns_that_they_name(frame):
+    table = frame.drop(columns="wrong")
+    table.loc[5, "price"] = np.nan
+    columns = ColumnTransformer([("city", OneHotEncoder(), ["city"]), ("area", "passthrough", ["area"])])
+    found = audit(table, "price", mean=make_pipeline(columns, LinearRegression()))
+    assert set(np.flatnonzero(frame["wrong"])) <= set(found.suspects["row"])
+    assert np.isfinite(found.model.loo_mean_[5])
+    np.testing.assert_allclose(found.model.loo_mean_[~frame["wrong"]], frame["price"][~frame["wrong"]], atol=20.0)
+
+
+def test_groups_weights_and_folds_reach_the_mean_model(frame):
+    table = frame.drop(columns="wrong").assign(lot=np.repeat(np.arange(20), 10), weight=1.0)
+    table["price"] += 50.0 * np.sin(table["lot"] * 7.0)
+    model = KNeighborsRegressor(1)
+    options = {"mean": model, "features": ["area", "lot"], "kernel": "table"}
+    seen = audit(table, "price", **options)
+    folds = audit(table, "price", cv=KFold(4), **options)
+    assert not np.array_equal(seen.model.loo_mean_, folds.model.loo_mean_)
+    grouped = audit(table.drop(columns="weight"), "price", mean=model, groups="lot")
+    assert "lot" not in grouped.findings.used
+    with_splitter = audit(table, "price", mean=model, groups="lot", cv=GroupKFold(5), drop=["weight"])
+    assert with_splitter.model.mean_model_ is not None
+    boosted = HistGradientBoostingRegressor(random_state=0)
+    weighed = audit(table, "price", mean=boosted, sample_weight="weight")
+    plain = audit(table.drop(columns="weight"), "price", mean=boosted)
+    np.testing.assert_allclose(weighed.model.loo_mean_, plain.model.loo_mean_, rtol=1e-6)
+    half = np.where(np.arange(200) < 100, 0.0, 1.0)
+    other = audit(table.drop(columns="weight"), "price", mean=boosted, sample_weight=half)
+    assert not np.allclose(other.model.loo_mean_, plain.model.loo_mean_, rtol=1e-3)
+
+
+def test_what_cannot_be_is_refused(frame):
+    table = frame.drop(columns="wrong")
+    with pytest.raises(InvalidParameterError, match="prediction_std goes with predictions"):
+        audit(table, "price", prediction_std=np.ones(200))
+    with pytest.raises(InvalidParameterError, match="process_on_residuals goes with"):
+        audit(table, "price", process_on_residuals=True)
+    with pytest.raises(InvalidParameterError, match="3 entries for 200 rows"):
+        audit(table, "price", predictions=[1.0, 2.0, 3.0])
+    with pytest.raises(InvalidParameterError, match="1 predictions are missing"):
+        audit(table, "price", predictions=np.where(np.arange(200) == 7, np.nan, 1.0))
+    with pytest.raises(InvalidParameterError, match="no column 'oof'"):
+        audit(table, "price", predictions="oof")
+    with pytest.raises(InvalidLabelsError, match="not numbers"):
+        audit(table, "price", predictions="city")
+    with pytest.raises(InvalidParameterError, match="not negative"):
+        audit(table, "price", mean="trees", sample_weight=-np.ones(200))
+    with pytest.raises(InvalidParameterError, match="take the place of a mean"):
+        audit(table, "price", mean="trees", predictions=np.ones(200))
