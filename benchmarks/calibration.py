@@ -30,7 +30,7 @@ def sample(size: int, degrees: float, wrong_std: float, number: int) -> tuple[np
 def outcomes(error: np.ndarray, wrong: np.ndarray) -> list[tuple[float, float]]:
     ones, zeros = np.ones(error.size), np.zeros(error.size)
     found = calibration.calibrate(error, ones)
-    plain = Evidence(np.arange(error.size), error, zeros, ones, error, error, zeros, error)
+    plain = Evidence(np.arange(error.size), error, zeros, ones, error, error, zeros, zeros, error)
     fitted = found.apply(plain)
     rates = []
     for evidence in (fitted, fitted if found.noticeable else plain, plain):

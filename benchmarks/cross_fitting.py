@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold
 
 from mislabel.data import corrupt_labels
 from mislabel.estimators.cross_fit import cross_fitted_mean, out_of_fold, seeded
-from mislabel.estimators.means import MEANS
+from mislabel.estimators.mean_functions import MEANS
 
 TABLES = ("boston", "concrete", "energy", "wine_red", "yacht", "kin8nm")
 ERRORS = ((0.05, 1.0), (0.1, 0.5), (0.2, 1.0))

@@ -21,9 +21,9 @@ from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import KFold, cross_val_predict
 
+from mislabel import audit as audit_of
 from mislabel.data import corrupt_labels
 from mislabel.data.tables import read_labelled_table
-from mislabel.estimators.one_call import audit_table_of
 
 KNOWN = {
     "telomere": "cleanlab_telomere_cq_telo",
@@ -70,7 +70,7 @@ def peers(frame):
 
 def ours(frame, wrong, mean):
     start = time.perf_counter()
-    audit = audit_table_of(frame.reset_index(drop=True), "label", 0.10, mean=mean, rank="auto")
+    audit = audit_of(frame.reset_index(drop=True), "label", 0.10, mean=mean).findings
     seconds = time.perf_counter() - start
     suspicion = np.empty(len(frame))
     suspicion[audit.positions] = audit.table["score"].to_numpy()

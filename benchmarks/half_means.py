@@ -21,7 +21,7 @@ from mislabel import LabelNoiseRegressor
 from mislabel.data import corrupt_labels
 from mislabel.decisions import calibrate
 from mislabel.decisions.scores import SCORES
-from mislabel.estimators.means import LEAST_ADVANTAGE
+from mislabel.estimators.mean_choice import LEAST_ADVANTAGE
 
 TABLES = ("yacht", "boston", "concrete", "energy", "kin8nm", "power", "wine_red", "diabetes")
 ROWS = 800

@@ -218,7 +218,15 @@ def evidence_of(case: Case, rng: np.random.Generator, real_model: bool) -> Evide
     error = case.labels - expected
     nothing = np.zeros(error.size)
     plain = Evidence(
-        np.arange(error.size), case.labels, expected, variance, error, error / np.sqrt(variance), nothing, expected
+        np.arange(error.size),
+        case.labels,
+        expected,
+        variance,
+        error,
+        error / np.sqrt(variance),
+        nothing,
+        nothing,
+        expected,
     )
     return calibrate(error, variance, expected).apply(plain)
 

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from playwright.sync_api import sync_playwright
 
-from mislabel.estimators.one_call import audit_table_of
+from mislabel import audit
 from mislabel.report.content import Source, _packed, report_content
 from mislabel.report.html import render_page
 
@@ -39,7 +39,7 @@ def main():
     frame = pd.DataFrame(rng.uniform(size=(1000, 4)), columns=list("abcd")).assign(id=[f"row {k}" for k in range(1000)])
     frame["y"] = np.sin(3 * frame["a"]) + frame["b"] + 0.05 * rng.normal(size=1000)
     frame.loc[:19, "y"] += rng.normal(0, 2, 20)
-    content = report_content(audit_table_of(frame, "y", id="id"), Source("table.csv", "0" * 64))
+    content = report_content(audit(frame, "y", id="id", mean="none", rank=None).findings, Source("table.csv", "0" * 64))
     for size in options.rows:
         content["file"]["rows"] = size
         content["ids"] = [f"row {k}" for k in range(size)]

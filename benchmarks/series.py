@@ -20,9 +20,9 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import KFold
 
+from mislabel.estimators.blocked_cross_fit import BLOCKS
 from mislabel.estimators.cross_fit import out_of_fold, seeded
-from mislabel.estimators.means import MEANS
-from mislabel.estimators.series import STRETCHES
+from mislabel.estimators.mean_functions import MEANS
 from mislabel.noise.drift import errors_of_series
 
 TABLES = ("boston", "concrete", "wine_red", "power", "kin8nm", "energy")
@@ -68,7 +68,7 @@ def main():
         features, labels = stored[f"{table}_X"].astype(float), stored[f"{table}_y"].ravel()
         rng = np.random.default_rng(options.first_seed + number)
         X, y, wrong = drifting(features, labels, disorder, correlated, single, rng)
-        residuals = [y - out_of_fold(model, X, y, KFold(STRETCHES), None) for _, model in panel.estimators]
+        residuals = [y - out_of_fold(model, X, y, KFold(BLOCKS), None) for _, model in panel.estimators]
         residuals.append(np.mean(residuals, axis=0))
         ways = [*residuals, errors_of_series(residuals[-1])]
         scores = [(roc_auc_score(wrong, np.abs(way)), average_precision_score(wrong, np.abs(way))) for way in ways]
