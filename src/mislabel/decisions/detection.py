@@ -1,0 +1,132 @@
+"""How large an error would have to be to be noticed: errors are planted into labels that are trusted, and judged like all others.
+
+The errors of a few labels are replaced by ever larger ones, in standard deviations of a right label, until most of these labels
+are called wrong. What description of all errors goes with that, and where its cut is, then says for every row how far its label
+would have to be from what is expected there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import norm, t
+
+from mislabel._common.spreading import evenly_spread
+from mislabel.decisions.calibration import Calibration, calibrate
+from mislabel.decisions.evidence import BoolArray, Evidence, FloatArray
+from mislabel.decisions.thresholds import EVEN_ODDS, q_values
+
+#: Errors are planted into this share of the labels, and into so many at least.
+PLANTED = 0.02
+LEAST_PLANTED = 5
+#: Sizes of planted errors, in standard deviations of a right label: from the first at which most are noticed.
+SIZES = (3.0, 4.0, 5.0, 6.5, 8.0, 10.0, 14.0, 20.0, 40.0, 100.0)
+MOSTLY = 0.8
+#: An error counts as noticeable where so many labels of the row with that error would be called wrong.
+POWER = 0.8
+#: Limits of rows that are looked at, in standard deviations: further off, a label is no odder than at the last.
+SEARCHED = tuple(np.geomspace(1.0, 300.0, 90).tolist())
+#: Labels, spread evenly, among which errors are planted; more tell the same.
+MOST_LABELS = 600
+#: Rows beyond this many take the limits of others with the same spread.
+MOST_SEARCHED = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class DetectionLimits:
+    """The least error that would be noticed, in label units and in the order of the labels; infinite where none would be.
+
+    size : of planted errors that were noticed, in standard deviations of a right label; infinite for none.
+    """
+
+    limit: FloatArray
+    size: float
+
+
+def detection_limits(evidence: Evidence, calibration: Calibration, suspect: BoolArray, fdr: float) -> DetectionLimits:
+    """From evidence that is not calibrated, how it is calibrated, and which labels are called wrong at the rate ``fdr``."""
+    nothing = DetectionLimits(np.full(evidence.label.size, np.inf), float("inf"))
+    known = np.flatnonzero(np.isfinite(evidence.z))
+    if not calibration.adjusted:
+        return nothing
+    some = known if known.size <= MOST_LABELS else known[evenly_spread(known.size, MOST_LABELS)]
+    size, cut, found = _noticed(evidence.some(some), calibration, suspect[some], fdr)
+    if found is None:
+        return nothing
+    return DetectionLimits(_limits(evidence, found, cut), size)
+
+
+def _noticed(
+    evidence: Evidence, calibration: Calibration, suspect: BoolArray, fdr: float
+) -> tuple[float, float, Calibration | None]:
+    """The least planted errors that are noticed, in standard deviations, the cut beside them, and what describes them then."""
+    trusted = np.flatnonzero(~(suspect | evidence.absurd | evidence.stands_apart | evidence.errors.is_limit))
+    count = max(LEAST_PLANTED, round(PLANTED * trusted.size))
+    if trusted.size <= 2 * count:
+        return np.inf, np.inf, None
+    std = np.sqrt(calibration.spread(evidence.variance, evidence.expected))
+    # Spread over all that is promised, so that the rows stand for all others.
+    ordered = trusted[np.argsort(evidence.variance[trusted], kind="stable")]
+    chosen = ordered[np.linspace(0, ordered.size - 1, count + 2).round().astype(int)[1:-1]]
+    for size in SIZES:
+        planted, found = _planted(evidence, chosen, size * std[chosen])
+        judged = found.apply(planted)
+        called = q_values(judged) <= fdr
+        if np.mean(called[chosen]) >= MOSTLY:
+            return size, _cut(judged, called, fdr), found
+    return np.inf, np.inf, None
+
+
+def _planted(evidence: Evidence, chosen: np.ndarray, sizes: FloatArray) -> tuple[Evidence, Calibration]:
+    """Evidence in which some labels are off by so much, up and down in turn, and its description."""
+    known = np.flatnonzero(~(evidence.absurd | evidence.stands_apart))
+    label, error = evidence.label.copy(), evidence.error.copy()
+    error[chosen] = np.where(np.arange(chosen.size) % 2, 1.0, -1.0) * sizes
+    label[chosen] = evidence.expected[chosen] + error[chosen]
+    planted = replace(evidence, label=label, error=error, z=error / np.sqrt(evidence.variance))
+    right = int(np.count_nonzero(evidence.stands_apart))
+    return planted, calibrate(planted.errors[known], rival=True, others_right=right)
+
+
+def _cut(judged: Evidence, called: BoolArray, fdr: float) -> float:
+    """Log odds from which one more label would be called wrong."""
+    assert judged.log_odds is not None
+    right = expit(-judged.log_odds[called])
+    room = fdr * (right.size + 1) - right.sum()
+    least = float(np.clip(room, fdr, EVEN_ODDS))
+    return float(np.log1p(-least) - np.log(least))
+
+
+def _limits(evidence: Evidence, calibration: Calibration, cut: float) -> FloatArray:
+    """For every row, how far a label must be off; the larger of both sides, in label units."""
+    size = evidence.label.size
+    rows = np.arange(size)
+    if size > MOST_SEARCHED:
+        order = np.argsort(evidence.variance, kind="stable")
+        rows = order[np.linspace(0, size - 1, MOST_SEARCHED).round().astype(int)]
+    part = replace(evidence.some(rows), side=None, at_atom=None, set_aside=None)
+    std = np.sqrt(calibration.spread(part.variance, part.expected))
+    quantile = norm.ppf(POWER) if np.isinf(calibration.degrees) else t.ppf(POWER, calibration.degrees)
+    centre, found = part.shown(part.expected), np.zeros(rows.size)
+    for sign in (-1.0, 1.0):
+        far = _least_size(part, calibration, cut, std, sign) + float(quantile)
+        found = np.maximum(found, np.abs(evidence.transform.inverse(part.expected + sign * far * std) - centre))
+    if rows.size == size:
+        return found
+    return np.asarray(np.interp(evidence.variance, evidence.variance[rows], found))
+
+
+def _least_size(part: Evidence, calibration: Calibration, cut: float, std: FloatArray, sign: float) -> FloatArray:
+    """Standard deviations from which labels off to one side are called wrong; infinite where none is."""
+    found = np.full(std.size, np.inf)
+    for size in SEARCHED:
+        left = np.flatnonzero(np.isinf(found))
+        if not left.size:
+            break
+        some = part.some(left)
+        label = some.expected + sign * size * std[left]
+        log_odds = calibration.believed(calibration.log_odds(replace(some, label=label).errors))
+        found[left[log_odds >= cut]] = size
+    return found
