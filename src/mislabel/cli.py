@@ -112,6 +112,12 @@ def _add_audit(commands: Any) -> None:
         help="none, linear, boosting, trees, ensemble, or auto: what predicts held-out labels best (default)",
     )
     audit.add_argument(
+        "--transform",
+        default="auto",
+        metavar="SCALE",
+        help="scale of the labels: none, log, sqrt, asinh, logit, or auto: on which right labels spread most evenly (default)",
+    )
+    audit.add_argument(
         "--rank", type=_rank, default="auto", metavar="M", help="rank of a low-rank fit, exact, or auto (default)"
     )
     audit.add_argument(
@@ -230,6 +236,7 @@ def run_audit(options: argparse.Namespace) -> int:
             fdr=options.fdr,
             kernel=options.kernel,
             mean=options.mean,
+            label_transform=options.transform,
             rank=options.rank,
             random_state=options.seed,
             client=client,

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm, t
+from scipy.stats import norm
 
 from mislabel.decisions import AUDIT_COLUMNS, SCORES, Evidence, audit_table, p_values, q_values, score_labels, suspects
-from mislabel.decisions.thresholds import does_not_fit
+from mislabel.decisions.calibration import as_promised
 
 
 def make(z, rows=None, noise=None, label=None):
@@ -38,47 +38,27 @@ def test_scores_by_name():
     np.testing.assert_allclose(score_labels(evidence, "gain"), [0.0, 9 - 1 - np.log(9), 4 - 1 - np.log(4)])
 
 
-@pytest.mark.parametrize(
-    "known", [{}, {"wrong_fraction": 0.2, "wrong_std": 9.0}, {"wrong_fraction": 0.2, "wrong_std": 9.0, "degrees": 3.0}]
+KNOWN = replace(
+    as_promised(), wrong_fraction=0.2, wrong_std=9.0, degrees=3.0, scale=1.0, gain=np.inf, adjusted=True, typical=1.0
 )
+
+
+@pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("name", list(SCORES))
 def test_a_worse_label_never_scores_lower(name, known):
-    scores = score_labels(replace(make(np.linspace(0, 8, 50)), **known), name)
+    evidence = make(np.linspace(0, 8, 50), label=np.full(50, 20.0))
+    scores = score_labels(KNOWN.apply(evidence) if known else evidence, name)
     assert (np.diff(scores) >= 0).all()
 
 
-@pytest.mark.parametrize("degrees", [np.inf, 4.0])
-def test_odds_are_those_of_two_groups(degrees):
-    rng = np.random.default_rng(1)
-    variance, error = rng.uniform(0.5, 2.0, 40), rng.normal(0.0, 4.0, 40)
-    evidence = replace(
-        make(error / np.sqrt(variance)),
-        variance=variance,
-        error=error,
-        degrees=degrees,
-        wrong_fraction=0.3,
-        wrong_std=5.0,
-    )
-    group = norm if np.isinf(degrees) else t(degrees)
-    clean, wide = np.sqrt(variance), np.sqrt(variance + 25.0)
-    odds = 0.3 * group.pdf(error / wide) / wide / (0.7 * group.pdf(error / clean) / clean)
-    np.testing.assert_allclose(score_labels(evidence, "odds"), np.log(odds))
-
-
 def test_odds_prefer_the_larger_of_two_errors_with_the_same_z():
-    evidence = replace(
-        make([4.0, 4.0]),
-        variance=np.array([1.0, 0.0001]),
-        error=np.array([4.0, 0.04]),
-        wrong_fraction=0.1,
-        wrong_std=5.0,
-    )
-    far, near = score_labels(evidence, "odds")
-    assert far > 0 > near
+    evidence = replace(make([4.0, 4.0]), variance=np.array([1.0, 0.0001]), expected=np.array([6.0, 9.96]))
+    far, near = score_labels(KNOWN.apply(replace(evidence, error=np.array([4.0, 0.04]))), "odds")
+    assert far > near
 
 
 def test_missing_labels_score_lowest():
-    evidence = replace(make([0.1, np.nan, 5.0]), wrong_fraction=0.1, wrong_std=20.0)
+    evidence = KNOWN.apply(make([0.1, np.nan, 5.0]))
     scores = score_labels(evidence, "odds")
     assert scores[0] < 0
     assert scores[1] == scores.min()
@@ -146,29 +126,27 @@ def test_tables_of_any_evidence(z):
     assert (table.loc[table["suspect"], "q_value"] <= 0.05).all()
 
 
-def test_q_values_are_mean_probabilities_of_being_clean():
-    evidence = replace(make([0.1, 6.0, -4.5, 2.0, np.nan, 8.0]), wrong_fraction=0.2, wrong_std=20.0, degrees=5.0)
-    evidence = replace(evidence, at_atom=np.array([False, False, False, False, False, True]))
-    clean = 1.0 / (1.0 + np.exp(SCORES["odds"](evidence)))
+def test_q_values_are_mean_probabilities_of_being_right():
+    evidence = KNOWN.apply(make([0.1, 9.0, -7.5, 1.0, np.nan, 2.0]))
+    right = 1.0 / (1.0 + np.exp(evidence.log_odds))
     q = q_values(evidence)
-    assert q[1] == pytest.approx(clean[1])
-    assert q[2] == pytest.approx((clean[1] + clean[2]) / 2)
-    assert clean[3] > 0.5
-    assert q[3] == pytest.approx(clean[3])
-    assert q[4] == q[5] == 1.0
-    scores = score_labels(evidence, "odds")
-    assert scores[5] == scores.min()
+    assert right[1] < right[2] < 0.5 < right[3]
+    assert q[1] == pytest.approx(right[1])
+    assert q[2] == pytest.approx((right[1] + right[2]) / 2)
+    assert q[3] == pytest.approx(right[3])
+    assert q[4] == 1.0
 
 
-def test_nothing_is_called_wrong_where_the_model_does_not_fit(rng):
-    z = np.where(np.arange(100) < 40, 3.5, 0.2) * rng.choice([-1.0, 1.0], 100)
-    known = {"wrong_fraction": 0.4, "degrees": 30.0}
-    vague, clear = replace(make(z), wrong_std=7.5, **known), replace(make(3.0 * z), wrong_std=20.0, **known)
-    assert np.count_nonzero(q_values(vague) <= 0.1) > 20
-    assert does_not_fit(vague, q_values(vague) <= 0.1)
-    assert not suspects(vague, np.abs(z), "fdr", 0.1).any()
-    assert suspects(clear, np.abs(z), "fdr", 0.1).sum() == 40
-    same_side = replace(make(3.0 * np.abs(z)), wrong_std=20.0, **known)
-    assert not suspects(same_side, np.abs(z), "fdr", 0.1).any()
-    units = replace(make(np.where(np.abs(z) > 1.0, 300.0, z)), wrong_std=600.0, **known)
-    assert suspects(units, np.abs(z), "fdr", 0.1).sum() == 40
+def test_labels_at_an_atom_are_judged_by_how_probable_it_is():
+    evidence = make([0.0, 0.0, 9.0, 0.2])
+    at_atom, chance = np.array([True, True, False, False]), np.array([0.9, 0.001, 0.5, 0.5])
+    found = KNOWN.apply(replace(evidence, at_atom=at_atom, chance=chance))
+    odds = np.log(0.25) + np.log(0.25) - np.log(chance[:2])
+    np.testing.assert_allclose(found.log_odds[:2], odds)
+    np.testing.assert_allclose(p_values(found)[:2], chance[:2])
+    assert q_values(found)[0] > 0.5
+    # What is beside an atom where most labels are at it is the more surprising.
+    rare = KNOWN.apply(replace(evidence, at_atom=at_atom, chance=np.array([0.9, 0.001, 0.99, 0.5])))
+    assert rare.log_odds[2] == pytest.approx(found.log_odds[2] + np.log(50.0))
+    # Where nothing is known of wrong labels, they are not tested.
+    assert q_values(replace(found, log_odds=None))[0] == 1.0

@@ -2,24 +2,24 @@ import numpy as np
 import pytest
 
 from mislabel import LabelNoiseRegressor
-from mislabel.estimators.label_units import rounding_variance
+from mislabel.estimators.label_units import half_step_of
 
 
 @pytest.mark.parametrize("step", [1.0, 0.2, 1 / 3, 50.0])
-def test_rounding_of_coarse_labels(step, rng):
+def test_half_a_step_of_coarse_labels(step, rng):
     labels = step * rng.integers(3, 9, size=300)
-    assert rounding_variance(labels) == pytest.approx(step**2 / 4)
+    assert half_step_of(labels) == pytest.approx(step / 2)
     # Some labels off the scale do not hide it.
     labels[:60] += rng.normal(size=60)
-    assert rounding_variance(labels) == pytest.approx(step**2 / 4)
+    assert half_step_of(labels) == pytest.approx(step / 2)
 
 
 def test_fine_labels_are_not_rounded(rng):
-    assert rounding_variance(rng.normal(size=300)) == 0.0
-    assert rounding_variance(rng.normal(0, 100, size=3000).round(1)) == 0.0
+    assert half_step_of(rng.normal(size=300)) == 0.0
+    assert half_step_of(rng.normal(0, 100, size=3000).round(1)) == 0.0
     # One value that is very common is no scale.
-    assert rounding_variance(np.append(np.zeros(200), rng.normal(size=100))) == 0.0
-    assert rounding_variance(np.ones(50)) == 0.0
+    assert half_step_of(np.append(np.zeros(200), rng.normal(size=100))) == 0.0
+    assert half_step_of(np.ones(50)) == 0.0
 
 
 @pytest.mark.parametrize(("signal", "noise"), [(0.3, 0.35), (0.2, 0.45)])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mislabel import LabelNoiseRegressor
-from mislabel.decisions.atoms import at_atoms, find_atoms
+from mislabel.likelihoods.atoms import Atoms, find_atoms
 
 
 def test_zeros_and_caps_are_atoms(rng):
@@ -11,7 +11,10 @@ def test_zeros_and_caps_are_atoms(rng):
     labels = np.minimum(labels, 150.0)
     found = find_atoms(labels)
     assert found.tolist() == [0.0, 150.0]
-    assert at_atoms(labels).sum() == np.count_nonzero((labels == 0.0) | (labels == 150.0))
+    atoms = Atoms.of(labels)
+    assert (atoms.low, atoms.high) == (0.0, 150.0)
+    assert atoms.holds(labels).sum() == np.count_nonzero((labels == 0.0) | (labels == 150.0))
+    np.testing.assert_array_equal(atoms.side(labels), np.where(labels == 0.0, -1, np.where(labels == 150.0, 1, 0)))
 
 
 @pytest.mark.parametrize(
@@ -35,17 +38,50 @@ def test_fill_values_are_none(rng):
     assert find_atoms(labels).size == 0
     labels[:40] = 20.0
     assert find_atoms(labels).tolist() == [20.0]
+    assert not Atoms.of(labels).has_bounds
 
 
-def test_an_atom_is_not_called_wrong_as_a_block(rng):
+def test_a_few_labels_beyond_may_be_wrong(rng):
+    labels = np.round(np.maximum(rng.normal(20.0, 30.0, 500), 0.0), 1)
+    labels[:15] -= 50.0
+    assert Atoms.of(labels).low == 0.0
+    labels[:100] -= 50.0
+    assert not Atoms.of(labels).has_bounds
+
+
+def some_table(rng):
     features = rng.uniform(size=(300, 2))
     labels = 100.0 * features[:, 0] + 20.0 * features[:, 1] + rng.normal(size=300)
-    labels[labels < 40.0] = 0.0
-    wrong = np.array([17, 90, 222])
-    labels[wrong] = np.abs(labels[wrong]) + 300.0
+    return features, labels
+
+
+def test_a_bound_is_not_called_wrong_as_a_block(rng):
+    features, behind = some_table(rng)
+    labels = np.maximum(behind - 40.0, 0.0)
+    inside = np.flatnonzero(labels > 10.0)
+    wrong = np.concatenate([inside[:3], np.flatnonzero(labels == 0.0)[:1]])
+    labels[wrong] = [labels[wrong[0]] + 40.0, 0.0, 0.0, 30.0]
     model = LabelNoiseRegressor().fit(features, labels)
+    assert model.bounds_.low == 0.0
     table = model.audit(fdr=0.1, by_position=True)
     called = table.loc[table["suspect"], "row"]
-    assert not np.any(labels[called] == 0.0)
-    assert set(wrong) <= set(called)
-    assert (table.loc[labels[table["row"]] == 0.0, "q_value"] == 1.0).all()
+    # Also labels at the bound whose rows say that they should not be there, and one that should be.
+    assert set(called) == set(wrong)
+    assert (table["expected"] >= 0.0).all()
+    assert model.predict(features).min() >= 0.0
+
+
+def test_zeros_that_go_with_nothing_stand_apart(rng):
+    features, labels = some_table(rng)
+    labels[rng.random(300) < 0.4] = 0.0
+    wrong = np.flatnonzero(labels > 30.0)[:4]
+    labels[wrong] += 60.0
+    model = LabelNoiseRegressor().fit(features, labels)
+    assert model.atoms_.values == (0.0,)
+    assert not model.bounds_.has_bounds
+    table = model.audit(fdr=0.1, by_position=True)
+    called = table.loc[table["suspect"], "row"]
+    assert set(called) == set(wrong)
+    zeros = table[labels[table["row"]] == 0.0]
+    assert (zeros["p_value"] > 0.1).all()
+    assert (zeros["z"] == 0.0).all()

@@ -6,12 +6,13 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 from mislabel.kernels.on_data import KernelOnData
 from mislabel.kernels.table import TableKernel
+from mislabel.likelihoods.mixture import MixtureLikelihood, MixtureParameters
 from mislabel.linalg import DenseSignal
-from mislabel.noise.mixture import EffectiveLabels, LabelKinds
+from mislabel.noise.expectation_propagation import EffectiveLabels
 from mislabel.noise.mixture_start import with_noise
 from mislabel.noise.neighbourhoods import LocalDensity, Neighbourhoods, fit_locally, refine_locally
 
-KINDS = LabelKinds(0.1, 0.02, 1.0)
+KINDS = MixtureParameters(0.1, 0.02, 1.0)
 
 
 def table(size=60, features=3, seed=0):
@@ -23,7 +24,7 @@ def table(size=60, features=3, seed=0):
 
 
 def start_of(labels, kinds=KINDS):
-    return with_noise(labels, np.zeros(labels.size), kinds)
+    return with_noise(MixtureLikelihood.of_exact(labels, np.zeros(labels.size)), kinds)
 
 
 def test_neighbours_are_the_nearest_and_some_others():
@@ -52,7 +53,15 @@ def test_with_all_others_as_neighbours_it_is_leave_one_out():
     around = Neighbourhoods.of(kernel, labels.size, 0, np.random.RandomState(0))
     noise = np.random.default_rng(1).uniform(0.01, 0.5, labels.size)
     sites = EffectiveLabels(labels, noise)
-    fit = fit_locally(kernel, around, labels, np.zeros(labels.size), KINDS, sites, least_base=1e-8, sweeps=1)
+    fit = fit_locally(
+        kernel,
+        around,
+        MixtureLikelihood.of_exact(labels, np.zeros(labels.size)),
+        KINDS,
+        sites,
+        least_base=1e-8,
+        sweeps=1,
+    )
     exact = DenseSignal(kernel.matrix()).with_noise(noise).leave_one_out(labels)
     np.testing.assert_allclose(fit.cavity.error, exact.error, rtol=1e-8)
     np.testing.assert_allclose(fit.cavity.signal_variance, exact.variance - noise, rtol=1e-8)
@@ -66,7 +75,9 @@ def test_slopes_are_those_of_finite_differences(kernel):
     fixed = np.random.default_rng(1).uniform(0.0, 0.05, labels.size)
     kernel = KernelOnData(kernel, points)
     around = Neighbourhoods.of(kernel, 8, 4, np.random.RandomState(0))
-    local = fit_locally(kernel, around, labels, fixed, KINDS, start_of(labels), least_base=1e-8)
+    local = fit_locally(
+        kernel, around, MixtureLikelihood.of_exact(labels, fixed), KINDS, start_of(labels), least_base=1e-8
+    )
     density = LocalDensity(kernel, around.some(np.arange(0, 60, 4)), labels, fixed, local)
     start = density.start + 0.1
     steps = 1e-5 * np.eye(start.size)
@@ -79,7 +90,9 @@ def test_its_value_is_the_density_of_the_fit():
     kernel = KernelOnData(TableKernel(1.3, np.full(3, 2.0)), points)
     around = Neighbourhoods.of(kernel, 8, 4, np.random.RandomState(0))
     fixed = np.zeros(labels.size)
-    local = fit_locally(kernel, around, labels, fixed, KINDS, start_of(labels), least_base=1e-8, sweeps=20)
+    local = fit_locally(
+        kernel, around, MixtureLikelihood.of_exact(labels, fixed), KINDS, start_of(labels), least_base=1e-8, sweeps=20
+    )
     density = LocalDensity(kernel, around, labels, fixed, local)
     assert density(density.start)[0] == pytest.approx(-local.log_density, abs=1e-3)
 
@@ -89,7 +102,9 @@ def test_the_amplitude_plays_no_part():
     kernel = KernelOnData(TableKernel(1.3, np.full(3, 2.0)), points)
     around = Neighbourhoods.of(kernel, 8, 4, np.random.RandomState(0))
     fixed = np.zeros(labels.size)
-    local = fit_locally(kernel, around, labels, fixed, KINDS, start_of(labels), least_base=1e-8)
+    local = fit_locally(
+        kernel, around, MixtureLikelihood.of_exact(labels, fixed), KINDS, start_of(labels), least_base=1e-8
+    )
     density = LocalDensity(kernel, around, labels, fixed, local)
     louder = density.start + np.array([1.0, 0.0, 0.0, 0.0, 0.0])
     assert density(louder)[0] == pytest.approx(density(density.start)[0], rel=1e-9)
@@ -123,7 +138,7 @@ def test_groups_of_rows_are_found():
     wrong = rng.random(size) < 0.1
     labels = clean + wrong * rng.standard_normal(size)
     broad = KernelOnData(TableKernel(1.0, np.array([1.0, 0.3]), "matern52", (1e-3, 1e3), (1e-3, 1e3)), points)
-    start = LabelKinds(0.1, 0.5, 1.0)
+    start = MixtureParameters(0.1, 0.5, 1.0)
     found, kinds = refine_locally(
         broad,
         labels,
@@ -139,6 +154,8 @@ def test_groups_of_rows_are_found():
     for kernel in (broad, found):
         around = Neighbourhoods.of(kernel, 24, 24, np.random.RandomState(1))
         sites = start_of(labels, kinds)
-        fit = fit_locally(kernel, around, labels, np.zeros(size), kinds, sites, least_base=1e-8)
+        fit = fit_locally(
+            kernel, around, MixtureLikelihood.of_exact(labels, np.zeros(size)), kinds, sites, least_base=1e-8
+        )
         densities.append(fit.log_density)
     assert densities[1] > densities[0] + 0.3

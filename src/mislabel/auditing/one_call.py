@@ -41,6 +41,8 @@ def audit(
     cutoff: float | None = None,
     confidence: float = 0.95,
     mean: Any = "auto",
+    label_transform: str = "auto",
+    row_noise: str = "auto",
     cv: Any = None,
     rank: int | str | None = "auto",
     missing: str = "predict",
@@ -72,9 +74,10 @@ def audit(
     client : of dask; its workers fit tables of more than 200,000 rows, and hold those that do not fit here.
     memory : budget like "4GB", in which a Parquet file is read piece by piece.
     score, threshold, cutoff, confidence : see :meth:`LabelNoiseRegressor.audit`.
-    mean, cv, rank, missing, random_state, n_jobs : see :class:`LabelNoiseRegressor`; the mean model and the rank are chosen,
-        and missing labels are filled in, unless you say otherwise. A pipeline that picks columns by name (with a
-        ColumnTransformer, or skrub's) gets the table's own columns as ``mean``.
+    mean, label_transform, row_noise, cv, rank, missing, random_state, n_jobs : see :class:`LabelNoiseRegressor`; the mean
+        model, the scale of the labels, how noise depends on the row and the rank are chosen, and missing labels are filled in,
+        unless you say otherwise. A pipeline that picks columns by name (with a ColumnTransformer, or skrub's) gets the table's
+        own columns as ``mean``.
     verbose : 1 shows progress, 0 does not; None does on a terminal or in a notebook, when the work is long.
     options : further parameters of :class:`LabelNoiseRegressor`.
 
@@ -94,7 +97,15 @@ def audit(
     labels, names = _labels_and_names(label, y)
     if y_err is not None and label_error is not None:
         raise InvalidParameterError("y_err and label_error are two names for the same thing: give one of them.")
-    parameters = {"mean": mean, "cv": cv, "rank": rank, "missing": missing, "random_state": random_state}
+    parameters = {
+        "mean": mean,
+        "label_transform": label_transform,
+        "row_noise": row_noise,
+        "cv": cv,
+        "rank": rank,
+        "missing": missing,
+        "random_state": random_state,
+    }
     request = Request(
         names[0],
         fdr,

@@ -1,11 +1,10 @@
-"""How far leave-one-out errors really spread, compared with what the model promised.
+"""How far leave-one-out errors really spread, compared with what the model promised, and how many of them are wrong labels'.
 
-Clean labels of real tables are often heavier-tailed than a Gaussian process with one base noise can say, predictions from near
+Right labels of real tables are often heavier-tailed than a Gaussian process with one base noise can say, predictions from near
 duplicates are promised too sharply, and large labels are noisier than small ones. The errors themselves tell: they are
-described as a mixture of clean labels, Student-t with variance ``scale * v + floor + relative * expected^2``, and wrong ones,
-normal with an additional variance. That holds for every model with errors enough to tell: to believe the model's own word (t
-with infinitely many degrees of freedom, scale one, the others zero) until it is clearly refuted lets more false discoveries
-through than were asked for.
+described as a mixture of right labels, Student-t on the scale of the fit with variance ``scale * v + floor + relative *
+expected^2``, and wrong ones, normal in label units with an additional variance. Priors make wrong labels earn their group; and
+the mixture has a rival that needs no wrong labels at all (``heavy_tails.py``).
 """
 
 from __future__ import annotations
@@ -15,10 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import digamma, gammaln
+from threadpoolctl import threadpool_limits
 
 from mislabel._common.robust import robust_std
 from mislabel.decisions.evidence import Evidence, FloatArray, in_standard_deviations
+from mislabel.decisions.heavy_tails import PRECISE, heavy_tailed_log_density
+from mislabel.likelihoods.error_densities import Errors, LogDensity, student_density, wrong_density
 
 #: Errors beyond this many tell nothing new about five numbers.
 MOST_ERRORS = 5000
@@ -29,18 +30,28 @@ NOTICEABLE_GAIN = 3.0
 #: Promised standard deviations are not believed below this fraction of the typical error: likelihoods of exact duplicates are
 #: unbounded.
 _SHARPEST = 0.1
-#: Logarithms (or logits) of: share of wrong labels, their variance, scale, floor, degrees of freedom less two, noise in
-#: proportion to the label.
-_BOUNDS = [(-9.0, 0.0), (-4.0, 14.0), (-5.0, 5.0), (-14.0, 3.0), (-1.5, 5.0), (-14.0, 5.0)]
-_STARTS = [(-2.0, 2.0, 0.0, -6.0, 1.5), (-2.0, 5.0, 0.0, -1.0, 1.5), (-2.0, 3.0, 0.0, -3.0, 4.0)]
-#: Scale, floor and degrees of freedom that amount to the model's own word.
-_AS_PROMISED = (0.0, -14.0, 5.0)
+#: Logarithms (or logits) of: share of wrong labels, their variance in that of the labels, scale, floor, degrees of freedom less
+#: two; how far the level is believed; how often a sharp promise fails; logarithm of the noise in proportion to the label.
+_BOUNDS = [(-9.0, 0.0), (-10.0, 8.0), (-0.7, 5.0), (-14.0, 3.0), (-1.5, 5.0), (0.0, 1.5), (-7.0, 0.0), (-14.0, 5.0)]
+_STARTS = [
+    (-2.0, 0.0, 0.0, -6.0, 1.0, 0.5, -3.0),
+    (-3.0, 0.0, 0.0, -3.0, 1.5, 0.5, -3.0),
+    (-3.0, -1.5, -0.5, -8.0, 3.0, 0.5, -2.0),
+]
+#: Scale, floor and degrees of freedom that amount to the model's own word, no level, and promises that hold.
+_AS_PROMISED = (0.0, -14.0, 5.0, 0.0, -7.0)
 #: Starts for noise in proportion to the label: none, and about a third of the typical squared error.
 _NO_MORE, _MORE = -14.0, -1.0
 _NORMAL_FROM = 60.0
-#: Logarithm of the least scale under priors: clean labels that spread much less than the model promises are the peak of
-#: something else, such as the commonest of coarse grades.
-LEAST_SCALE = -0.7
+#: Labels off by more standard deviations are at least as odd as any nearer one: which are looked at, as shares of the way.
+FAR = 4.0
+NEARER = tuple(np.geomspace(1e-4, 1.0, 120).tolist())
+#: How often a wrong label is at an atom, as a multiple of how often a label is.
+WRONG_AT_ATOM = 0.5
+#: Log odds, before the errors are seen, that there are some wrong labels: somebody looks for them.
+PRIOR_ODDS = 2.0
+#: A share of wrong labels above this is contested where heavy tails are nearly as probable: below these log odds.
+CONTESTED_SHARE, CONTESTED_ODDS = 0.02, 3.0
 #: Log likelihood that noise in proportion to the label must gain. It depends on where the labels' zero is: without clear signs
 #: of it, labels that are shifted by a constant must get the same verdicts.
 _LEAST_GAIN_BY_SIZE = 4.0
@@ -52,28 +63,33 @@ class Priors:
 
     share : prior on the share p of wrong labels, ``(1 - p)^share``.
     spread_sd : scale of the logarithm of how far wrong labels are off, squared, around the labels' own variance.
-    tail, tail_sd : centre and scale of the logarithm of the degrees of freedom of clean labels, less two.
+    tail, tail_sd : centre and scale of the logarithm of the degrees of freedom of right labels, less two.
+    level : prior ``exp(-level g)`` on how far the level of a row is believed.
     """
 
     share: float = 30.0
-    spread_sd: float = 3.0
-    tail: float = 0.4
+    spread_sd: float = 1.0
+    tail: float = 1.0
     tail_sd: float = 0.5
+    level: float = 2.0
+    failing: float = -2.0
+    failing_sd: float = 1.5
 
 
-#: The priors of a decision. Descriptions that only compare models do without.
 SCEPTICAL = Priors()
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Spread of clean labels around what the others expect.
+    """Spread of right labels around what the others expect, and that of wrong ones.
 
-    scale, floor, sharpest, relative : variance of a clean label is ``scale * max(v, sharpest) + floor + relative * m^2``, ``v``
-        being what the model promised and ``m`` the expected label.
+    scale, floor, sharpest, relative, strength : variance of a right label is ``(scale * max(v, sharpest) + floor + relative *
+        m^2) * exp(2 strength * level)``, ``v`` being what the model promised and ``m`` the expected label, on the scale of the
+        fit.
     degrees : of freedom of the Student-t; infinite for a normal distribution.
-    wrong_fraction, wrong_std : of the other group.
-    log_density : mean log predictive density of all labels under the mixture; larger is better.
+    wrong_fraction, wrong_std : share of wrong labels, and how far they are off in label units.
+    log_density : mean log predictive density of all labels under the mixture, in label units; larger is better.
+    gain : log likelihood that the group of wrong labels gains over right labels with tails as heavy as needed.
     adjusted : whether this was fitted to errors; else it is the model's own word, for want of errors.
     noticeable : whether it differs from the model's own word by more than accidents do.
     """
@@ -82,164 +98,257 @@ class Calibration:
     floor: float
     sharpest: float
     relative: float
+    strength: float
+    failing: float
+    typical: float
     degrees: float
     wrong_fraction: float
     wrong_std: float
     log_density: float
+    gain: float
     adjusted: bool
     noticeable: bool
 
+    @property
+    def contested(self) -> bool:
+        """Whether there seem to be wrong labels, but heavy tails explain them as well."""
+        return self.adjusted and self.wrong_fraction > CONTESTED_SHARE and self.gain + PRIOR_ODDS < CONTESTED_ODDS
+
+    @property
+    def log_belief(self) -> tuple[float, float]:
+        """Logarithms of the probabilities that there is a group of wrong labels, and that there is none."""
+        odds = self.gain + PRIOR_ODDS
+        return -float(np.logaddexp(0.0, -odds)), -float(np.logaddexp(0.0, odds))
+
+    def spread(self, variance: FloatArray, expected: FloatArray, level: FloatArray | None = None) -> FloatArray:
+        """Variance of right labels, from what was promised."""
+        found = self.scale * np.maximum(variance, self.sharpest) + self.floor + self.relative * expected**2
+        return found if level is None else found * np.exp(2.0 * self.strength * level)
+
+    def log_odds(self, errors: Errors) -> FloatArray:
+        """Logarithm of the odds that a label is wrong, if there is a group of wrong labels."""
+        clean = self.spread(errors.variance, errors.expected, errors.level)
+        degrees = min(self.degrees, np.exp(_BOUNDS[4][1]) + 2.0)
+        right = student_density(errors, clean, degrees).value
+        if self.failing:
+            failed = student_density(errors, np.maximum(clean, self.typical), degrees).value
+            right = np.logaddexp(np.log1p(-self.failing) + right, np.log(self.failing) + failed)
+        wrong = wrong_density(errors, self.wrong_std**2 + clean / errors.outer_slope**2).value
+        odds = np.log(self.wrong_fraction) - np.log1p(-self.wrong_fraction)
+        return np.asarray(odds + wrong - right)
+
     def apply(self, evidence: Evidence) -> Evidence:
-        """The evidence with the spread that was found instead of the one that was promised."""
-        evidence = self.with_wrong_group(evidence)
+        """The evidence with the spread that was found instead of the one that was promised, and with the odds."""
         if not self.adjusted:
             return evidence
-        variance = self.scale * np.maximum(evidence.variance, self.sharpest) + self.floor
-        variance = variance + self.relative * evidence.expected**2
+        variance = self.spread(evidence.variance, evidence.expected)
         z = in_standard_deviations(evidence.error, variance)
-        return replace(evidence, variance=variance, z=z, degrees=self.degrees)
+        with np.errstate(invalid="ignore"):  # missing labels
+            log_odds = self.log_odds(evidence.errors)
+            far = np.flatnonzero(np.abs(z) > FAR)
+            log_odds[far] = np.maximum(log_odds[far], self._nearer(evidence.some(far)))
+            if evidence.chance is not None:
+                log_odds = np.where(evidence.stands_apart, self._at_atom(evidence), log_odds)
+            log_odds = self.believed(log_odds)
+        return replace(evidence, variance=variance, z=z, degrees=self.degrees, log_odds=log_odds)
 
-    def with_wrong_group(self, evidence: Evidence) -> Evidence:
-        """The evidence as it is, with what is known about wrong labels."""
-        return replace(evidence, wrong_fraction=self.wrong_fraction, wrong_std=self.wrong_std)
+    def _nearer(self, evidence: Evidence) -> FloatArray:
+        """The largest log odds of any label between each one and what is expected: nothing is right for being too far off."""
+        found = np.full(evidence.label.size, -np.inf)
+        for share in NEARER if found.size else ():
+            label = evidence.expected + share * (evidence.label - evidence.expected)
+            found = np.maximum(found, self.log_odds(replace(evidence, label=label).errors))
+        return found
+
+    def _at_atom(self, evidence: Evidence) -> FloatArray:
+        """Logarithm of the odds for labels at an atom: wrong ones get there more rarely than right ones in general do."""
+        assert evidence.chance is not None
+        share = WRONG_AT_ATOM * float(np.mean(evidence.stands_apart))
+        odds = np.log(self.wrong_fraction) - np.log1p(-self.wrong_fraction)
+        return np.asarray(odds + np.log(max(share, np.finfo(float).tiny)) - np.log(evidence.chance))
+
+    def believed(self, log_odds: FloatArray) -> FloatArray:
+        """The same odds where a group of wrong labels is only as probable as it is."""
+        some, none = self.log_belief
+        wrong = some - np.logaddexp(0.0, -log_odds)
+        right = np.logaddexp(none, some - np.logaddexp(0.0, log_odds))
+        return np.asarray(wrong - right)
 
 
 def as_promised() -> Calibration:
     """The calibration that takes the model at its word."""
     nothing = float("nan")
-    return Calibration(1.0, 0.0, 0.0, 0.0, float("inf"), 0.0, 0.0, nothing, adjusted=False, noticeable=False)
+    return Calibration(
+        1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, float("inf"), 0.0, 0.0, nothing, 0.0, adjusted=False, noticeable=False
+    )
 
 
 def calibrate(
-    error: FloatArray, variance: FloatArray, expected: FloatArray | None = None, priors: Priors | None = None
+    errors: Errors, priors: Priors | None = SCEPTICAL, *, rival: bool = False, others_right: int = 0
 ) -> Calibration:
-    """Describe leave-one-out errors, by how large the labels are too if ``expected`` is given; NaN errors do not count.
+    """Describe leave-one-out errors; those that are NaN do not count.
 
-    priors : weigh against large groups of wrong labels and light tails; None for the highest likelihood.
+    priors : weigh against large groups of wrong labels; None for the highest likelihood.
+    others_right : labels beside these that are right, such as those at an atom: the share of wrong ones is that among all.
+    rival : whether to find out what the group of wrong labels gains over heavy tails, which takes as long again.
     """
-    known = np.isfinite(error) & (variance > 0)
-    size = np.zeros(error.size) if expected is None else expected**2
-    spread = _spread_of_labels(error[known] if expected is None else (expected + error)[known])
-    error, variance, size = error[known], variance[known], size[known]
-    if error.size > MOST_ERRORS:
-        # Evenly through the sorted errors, so that the sample has the same quantiles.
-        order = np.argsort(error, kind="stable")
-        chosen = order[np.linspace(0, error.size - 1, MOST_ERRORS).round().astype(int)]
-        error, variance, size = error[chosen], variance[chosen], size[chosen]
-    unit = robust_std(error) if error.size else 0.0
-    if error.size < _LEAST_ERRORS or unit == 0.0:
+    errors = _some(errors)
+    numbers = errors.error[~errors.is_limit]
+    unit = robust_std(numbers) if numbers.size else 0.0
+    if numbers.size < _LEAST_ERRORS or unit == 0.0:
         return as_promised()
-    e, v = error / unit, np.maximum(variance / unit**2, _SHARPEST**2)
-    typical = float(np.mean(size))
-    squares = size / typical if typical > 0.0 else size
+    with threadpool_limits(1, user_api="blas"):
+        # Threads of BLAS would wait for each other over vectors of a few numbers.
+        return _described(_Fit(errors, unit, priors, others_right), rival)
 
-    centre = 2.0 * float(np.log(spread / unit)) if spread > 0.0 else 0.0
-    belief = None if priors is None else _Belief(priors, centre, e.size)
 
-    def best(starts: Iterable[tuple[float, ...]]) -> tuple[float, FloatArray]:
-        return min((_fit(e, v, squares, start, belief) for start in starts), key=lambda fit: fit[0])
-
-    plain = best(start[:2] for start in _STARTS[:2])
-    full = best([*_STARTS, (*plain[1], *_AS_PROMISED)])
-    if typical > 0.0:
-        by_size = best([(*full[1], _NO_MORE), *((*x, _MORE) for x in (full[1], (*plain[1], *_AS_PROMISED)))])
-        if e.size * (full[0] - by_size[0]) > _LEAST_GAIN_BY_SIZE:
+def _described(fit: _Fit, rival: bool) -> Calibration:
+    errors, unit = fit.errors, fit.unit
+    plain = fit.best(start[:2] for start in _STARTS[:2])
+    full = fit.best([*_STARTS, (*plain[1], *_AS_PROMISED)])
+    if fit.typical > 0.0:
+        by_size = fit.best([(*full[1], _NO_MORE), *((*x, _MORE) for x in (full[1], (*plain[1], *_AS_PROMISED)))])
+        if errors.size * (full[0] - by_size[0]) > _LEAST_GAIN_BY_SIZE:
             full = by_size
-    x = full[1]
-    relative = float(np.exp(x[5])) * unit**2 / typical if x.size > 5 and x[5] > _NO_MORE else 0.0
-    degrees = 2.0 + float(np.exp(x[4]))
-    return Calibration(
-        scale=float(np.exp(x[2])),
-        floor=float(np.exp(x[3])) * unit**2,
-        sharpest=(_SHARPEST * unit) ** 2,
-        relative=relative,
-        degrees=float("inf") if degrees > _NORMAL_FROM else degrees,
-        wrong_fraction=_sigmoid(x[0]),
-        wrong_std=float(np.exp(0.5 * x[1])) * unit,
-        log_density=-full[0] - np.log(unit),
-        adjusted=True,
-        noticeable=e.size * (plain[0] - full[0]) > NOTICEABLE_GAIN,
-    )
+    found = fit.described(full[1], noticeable=errors.size * (plain[0] - full[0]) > NOTICEABLE_GAIN)
+    if not rival:
+        return found
+    shape = found.scale, found.floor, found.relative
+    variance = np.maximum(errors.variance, found.sharpest)
+    heavy = heavy_tailed_log_density(errors, variance, shape, found.strength, unit)
+    return replace(found, gain=errors.size * (found.log_density - heavy))
+
+
+def _some(errors: Errors) -> Errors:
+    """Errors that are known; of many, some evenly through the sorted ones, so that these have the same quantiles."""
+    known = np.flatnonzero(np.isfinite(errors.error) & (errors.variance > 0))
+    if known.size > MOST_ERRORS:
+        order = known[np.argsort(errors.error[known], kind="stable")]
+        known = order[np.linspace(0, known.size - 1, MOST_ERRORS).round().astype(int)]
+    return errors[known]
 
 
 def _sigmoid(value: float) -> float:
     return float(1.0 / (1.0 + np.exp(-value)))
 
 
-def _spread_of_labels(labels: FloatArray) -> float:
+def _spread_of(labels: FloatArray) -> float:
     """Standard deviation of the labels, the outermost hundredth drawn in."""
-    if not labels.size:
-        return 0.0
     return float(np.std(np.clip(labels, *np.quantile(labels, [0.005, 0.995]))))
 
 
-@dataclass(frozen=True)
-class _Belief:
-    """Priors in the coordinates of the fit, per error: ``centre`` is the logarithm of the labels' variance there."""
+class _Fit:
+    """The search for a description of some errors; ``unit`` is the typical one."""
 
-    priors: Priors
-    centre: float
-    size: int
+    def __init__(self, errors: Errors, unit: float, priors: Priors | None, others_right: int = 0) -> None:
+        self.errors, self.unit, self.priors = errors, unit, priors
+        self.others_right = others_right / errors.size
+        self.sharpest = (_SHARPEST * unit) ** 2
+        self.variance = np.maximum(errors.variance, self.sharpest)
+        outer = errors.outer_error
+        self.outer_spread = _spread_of(outer + errors.outer_expected) or robust_std(outer) or 1.0
+        self.typical = float(np.mean(errors.expected**2))
+        self.squares = errors.expected**2 / self.typical if self.typical > 0.0 else errors.expected**2
+
+    def best(self, starts: Iterable[tuple[float, ...]]) -> tuple[float, FloatArray]:
+        """Mean negative log density (with the priors) and parameters, from the best of several starts."""
+        return min((self._searched(start) for start in starts), key=lambda fit: fit[0])
+
+    def _searched(self, start: tuple[float, ...]) -> tuple[float, FloatArray]:
+        """A start of two numbers leaves right labels as promised, one of six has none that are noisier if larger."""
+        bounds = list(_BOUNDS[: len(start)])
+        if len(start) > 2 and self.errors.level is None:
+            bounds[5] = (0.0, 0.0)
+        clipped = np.array([np.clip(number, *bound) for number, bound in zip(start, bounds, strict=True)])
+        found = minimize(self, clipped, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE)
+        return float(found.fun), np.asarray(found.x)
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Value and gradient at ``x``."""
+        errors, share = self.errors, _sigmoid(x[0])
+        parts = self._parts(x)
+        clean = np.asarray(sum(parts))
+        degrees = 2.0 + np.exp(x[4] if x.size > 2 else _AS_PROMISED[2])
+        right = student_density(errors, clean, degrees)
+        if x.size > 2:
+            failing = _sigmoid(x[6])
+            failed = student_density(errors, np.maximum(clean, self.unit**2), degrees)
+            either = np.logaddexp(right.value + np.log1p(-failing), failed.value + np.log(failing))
+            has_failed = np.exp(failed.value + np.log(failing) - either)
+            holds = clean >= self.unit**2
+            right = LogDensity(
+                either,
+                (1.0 - has_failed) * right.by_log_variance + has_failed * np.where(holds, failed.by_log_variance, 0.0),
+                (1.0 - has_failed) * right.by_degrees + has_failed * failed.by_degrees,
+            )
+        spread, within = np.exp(x[1]) * self.outer_spread**2, clean / errors.outer_slope**2
+        wrong = wrong_density(errors, spread + within)
+        both = np.logaddexp(right.value + np.log1p(-share), wrong.value + np.log(share))
+        is_wrong = np.exp(wrong.value + np.log(share) - both)
+        by_spread = is_wrong * wrong.by_log_variance / (spread + within)
+        slopes = [np.mean(is_wrong) - share, np.mean(by_spread) * spread]
+        if x.size > 2:
+            by_clean = ((1.0 - is_wrong) * right.by_log_variance + by_spread * within) / clean
+            by_degrees = np.mean((1.0 - is_wrong) * right.by_degrees) * np.exp(x[4])
+            slopes += [np.mean(by_clean * parts[0]), np.mean(by_clean * parts[1]), by_degrees]
+            slopes += [0.0 if errors.level is None else 2.0 * np.mean(by_clean * clean * errors.level)]
+            slopes += [np.mean((1.0 - is_wrong) * (has_failed - failing))]
+            slopes += [np.mean(by_clean * parts[2])] if x.size > 7 else []
+        slopes[0] -= self.others_right * share
+        value = -float(np.mean(both)) - self.others_right * float(np.log1p(-share))
+        gradient = -np.array(slopes)
+        if self.priors is not None:
+            prior, prior_slopes = self._prior(x, self.priors)
+            value, gradient = value + prior / errors.size, gradient + prior_slopes / errors.size
+        return value, gradient
+
+    def _parts(self, x: FloatArray) -> list[FloatArray]:
+        """Of the variance of right labels."""
+        if x.size == 2:
+            return [self.variance]
+        parts = [np.exp(x[2]) * self.variance, np.full(self.errors.size, np.exp(x[3]) * self.unit**2)]
+        if x.size > 7:
+            parts.append(np.exp(x[7]) * self.unit**2 * self.squares)
+        level = self.errors.level
+        return parts if level is None else [part * np.exp(2.0 * x[5] * level) for part in parts]
+
+    def _prior(self, x: FloatArray, priors: Priors) -> tuple[float, FloatArray]:
         """Minus the logarithm of the prior, and its gradient."""
         share, slopes = _sigmoid(x[0]), np.zeros(x.size)
-        value = -self.priors.share * float(np.log1p(-share))
-        slopes[0] = self.priors.share * share
-        beliefs = [(1, self.centre, self.priors.spread_sd)]
-        beliefs += [(4, self.priors.tail, self.priors.tail_sd)] if x.size > 2 else []
+        value = -priors.share * float(np.log1p(-share))
+        slopes[0] = priors.share * share
+        beliefs = [(1, 0.0, priors.spread_sd)]
+        if x.size > 2:
+            beliefs += [(4, priors.tail, priors.tail_sd), (6, priors.failing, priors.failing_sd)]
         for number, centre, scale in beliefs:
             # Student-t with three degrees of freedom: what is far from the centre is unlikely, not impossible.
             off = (x[number] - centre) / scale
             value += 2.0 * float(np.log1p(off**2 / 3.0))
             slopes[number] = 4.0 * off / (3.0 + off**2) / scale
-        return value / self.size, slopes / self.size
-
-
-def _fit(
-    e: FloatArray, v: FloatArray, squares: FloatArray, start: tuple[float, ...], belief: _Belief | None
-) -> tuple[float, FloatArray]:
-    """Mean negative log density and parameters of the best mixture from one start.
-
-    A start of two numbers leaves the clean labels as the model promised, one of five has none that are noisier if larger.
-    """
-    square = e**2
-
-    def value(x: FloatArray) -> tuple[float, FloatArray]:
-        share, spread = _sigmoid(x[0]), np.exp(x[1])
-        clean = v
         if x.size > 2:
-            parts = [np.exp(x[2]) * v, np.exp(x[3]), np.exp(x[5]) * squares if x.size > 5 else 0.0]
-            clean = parts[0] + parts[1] + parts[2]
-        wide = clean + spread
-        if x.size == 2:
-            first = -0.5 * (square / clean + np.log(2.0 * np.pi * clean))
-            by_clean = 0.5 * (square / clean - 1.0) / clean
-        else:
-            nu = 2.0 + np.exp(x[4])
-            ratio = square / (nu * clean)
-            constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu)
-            first = constant - 0.5 * np.log(clean) - 0.5 * (nu + 1.0) * np.log1p(ratio)
-            by_clean = 0.5 * ((nu + 1.0) * ratio / (1.0 + ratio) - 1.0) / clean
-        second = -0.5 * (square / wide + np.log(2.0 * np.pi * wide))
-        density = np.logaddexp(first + np.log1p(-share), second + np.log(share))
-        wrong = np.exp(second + np.log(share) - density)
-        by_wide = wrong * 0.5 * (square / wide - 1.0) / wide
-        slopes = [np.mean(wrong) - share, np.mean(by_wide) * spread]
-        if x.size > 2:
-            by_all = (1.0 - wrong) * by_clean + by_wide
-            by_nu = digamma(0.5 * (nu + 1.0)) - digamma(0.5 * nu) - 1.0 / nu - np.log1p(ratio)
-            by_nu = 0.5 * (1.0 - wrong) * (by_nu + (nu + 1.0) / nu * ratio / (1.0 + ratio))
-            slopes += [np.mean(by_all * parts[0]), np.mean(by_all) * parts[1], np.mean(by_nu) * (nu - 2.0)]
-            slopes += [np.mean(by_all * parts[2])] if x.size > 5 else []
-        if belief is None:
-            return -float(np.mean(density)), -np.array(slopes)
-        prior, prior_slopes = belief(x)
-        return prior - float(np.mean(density)), prior_slopes - np.array(slopes)
+            value, slopes[5] = value + priors.level * float(x[5]), priors.level
+        return value, slopes
 
-    bounds = list(_BOUNDS[: len(start)])
-    if belief is not None and len(start) > 2:
-        bounds[2] = (LEAST_SCALE, bounds[2][1])
-    start = tuple(float(np.clip(number, *bound)) for number, bound in zip(start, bounds, strict=True))
-    found = minimize(value, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds)
-    return float(found.fun), np.asarray(found.x)
+    def described(self, x: FloatArray, *, noticeable: bool) -> Calibration:
+        """What parameters mean."""
+        density = -self(x)[0] + (0.0 if self.priors is None else self._prior(x, self.priors)[0] / self.errors.size)
+        relative = 0.0
+        if x.size > 7 and x[7] > _NO_MORE:
+            relative = float(np.exp(x[7])) * self.unit**2 / self.typical
+        degrees = 2.0 + float(np.exp(x[4]))
+        return Calibration(
+            scale=float(np.exp(x[2])),
+            floor=float(np.exp(x[3])) * self.unit**2,
+            sharpest=self.sharpest,
+            relative=relative,
+            strength=float(x[5]),
+            failing=_sigmoid(x[6]),
+            typical=self.unit**2,
+            degrees=float("inf") if degrees > _NORMAL_FROM else degrees,
+            wrong_fraction=_sigmoid(x[0]),
+            wrong_std=float(np.exp(0.5 * x[1])) * self.outer_spread,
+            log_density=float(density),
+            gain=float("inf"),
+            adjusted=True,
+            noticeable=noticeable,
+        )

@@ -1,12 +1,16 @@
-"""The arrays a decision is made from, one entry per label, in label units."""
+"""The arrays a decision is made from, one entry per label."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mislabel.likelihoods.atoms import Atoms
+from mislabel.likelihoods.error_densities import Errors, intervals_of
+from mislabel.likelihoods.transforms import Identity, Transform
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -14,18 +18,41 @@ BoolArray = NDArray[np.bool_]
 LARGEST = float(np.finfo(np.float64).max)
 
 
+#: Fields of Evidence that have one entry per label.
+_PER_LABEL = (
+    "rows",
+    "label",
+    "expected",
+    "variance",
+    "error",
+    "z",
+    "noise_variance",
+    "label_noise",
+    "corrected",
+    "log_odds",
+    "set_aside",
+    "at_atom",
+    "side",
+    "chance",
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Leave-one-out evidence for every label; missing labels have NaN as label, error and z.
+    """Leave-one-out evidence for every label, on the scale of the fit; missing labels have NaN as label, error and z.
 
     rows : the user's own ids.
     expected, variance : what the other labels predict, and its variance without the label's own noise.
     noise_variance : of each label, beyond the base noise. label_noise : posterior mean of its error.
     corrected : posterior mean of the clean label.
-    degrees : clean labels spread like a Student-t with so many degrees of freedom; infinite for a normal distribution.
-    wrong_fraction, wrong_std : share of wrong labels and how far they are off; zero where that is not known.
+    degrees : right labels spread like a Student-t with so many degrees of freedom; infinite for a normal distribution.
+    log_odds : logarithm of the odds that a label is wrong; None where that is not known.
     set_aside : labels beyond any plausible scale, which are wrong whatever else is decided; None for none.
-    at_atom : labels at a value that holds a fair share of all, which are not judged; None for none.
+    at_atom : labels at a value that holds a fair share of all, and stand apart; None for none. chance : for each row, that a
+        right label is at one of these values.
+    transform : the scale of the fit. half_step : in label units, where labels are written in coarse steps; else zero.
+    side : -1 for labels that are upper limits, 1 for lower ones, 0 for all others; None where there are none. bounds : where
+        labels end, in label units; what is expected on this scale may lie beyond.
     """
 
     rows: NDArray[Any]
@@ -38,13 +65,58 @@ class Evidence:
     label_noise: FloatArray
     corrected: FloatArray
     degrees: float = float("inf")
-    wrong_fraction: float = 0.0
-    wrong_std: float = 0.0
+    log_odds: FloatArray | None = None
     set_aside: BoolArray | None = None
     at_atom: BoolArray | None = None
+    transform: Transform = field(default_factory=Identity)
+    half_step: float = 0.0
+    side: NDArray[np.int8] | None = None
+    bounds: Atoms = field(default_factory=Atoms)
+    chance: FloatArray | None = None
 
     @property
-    def unjudged(self) -> BoolArray:
+    def errors(self) -> Errors:
+        """How far labels are off, for those who describe it."""
+        side = np.zeros(self.label.size, dtype=np.int8) if self.side is None else self.side
+        intervals = intervals_of(self.transform.inverse(self.label), self.half_step, side)
+        beside = None if self.chance is None else np.log1p(-self.chance)
+        return Errors.of(self.label, self.expected, self.variance, self.transform, intervals, beside)
+
+    def some(self, index: NDArray[np.intp]) -> Evidence:
+        """That of some labels."""
+        own = {name: getattr(self, name) for name in _PER_LABEL}
+        chosen: dict[str, Any] = {name: None if values is None else values[index] for name, values in own.items()}
+        return replace(self, **chosen)
+
+    def shown(self, values: FloatArray) -> FloatArray:
+        """Values on the scale of the fit as labels, which end at the bounds."""
+        return np.asarray(np.clip(self.transform.inverse(values), self.bounds.low, self.bounds.high))
+
+    @property
+    def in_label_units(self) -> Evidence:
+        """The same in the user's units; standard deviations are half the distance between the ends of plus and minus one."""
+        if self.transform.is_identity and not self.bounds.has_bounds:
+            return self
+        label, corrected = self.transform.inverse(self.label), self.transform.inverse(self.corrected)
+        expected = self.shown(self.expected)
+        spread = self.transform.spread(self.expected, np.sqrt(self.variance))
+        # How far the standard deviation of a label's own noise reaches from the label towards what was expected.
+        towards = self.label - np.sign(self.error) * np.sqrt(self.noise_variance)
+        return replace(
+            self,
+            label=label,
+            expected=expected,
+            variance=squared(spread),
+            error=label - expected,
+            noise_variance=squared(np.nan_to_num(label - self.transform.inverse(towards))),
+            label_noise=label - corrected,
+            corrected=corrected,
+            transform=Identity(),
+            bounds=Atoms(),
+        )
+
+    @property
+    def stands_apart(self) -> BoolArray:
         """``at_atom``, one entry per label in any case."""
         return np.zeros(self.label.size, dtype=bool) if self.at_atom is None else self.at_atom & ~self.absurd
 

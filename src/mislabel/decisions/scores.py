@@ -6,38 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mislabel.decisions.evidence import LARGEST, Evidence, FloatArray, in_standard_deviations, squared
+from mislabel.decisions.evidence import LARGEST, Evidence, FloatArray, squared
 from mislabel.errors import unknown_name
-
-#: Wrong labels are taken to be off by at least so many standard deviations of a typical clean one: nearer, nobody can tell.
-_LEAST_SPREAD = 2.0
-
-
-def knows_wrong_labels(evidence: Evidence) -> bool:
-    """Whether errors told how many labels are wrong, and by how much."""
-    return evidence.wrong_std > 0.0 and 0.0 < evidence.wrong_fraction < 1.0
 
 
 def odds_score(evidence: Evidence) -> FloatArray:
-    """Logarithm of the odds that the label is wrong rather than clean; ``|z|`` where nothing is known about wrong labels.
+    """Logarithm of the odds that the label is wrong rather than right; ``|z|`` where nothing is known about wrong labels.
 
     Of two labels with the same z, the one that is further off scores higher: a small error can be many standard deviations where
-    the others predict sharply, but it is not what wrong labels look like. Wrong labels spread like clean ones, only
-    more widely, so that a larger error always scores higher where all else is equal.
+    the others predict sharply, but it is not what wrong labels look like.
     """
-    share = evidence.wrong_fraction
-    if not knows_wrong_labels(evidence):
-        return z_score(evidence)
-    clean = evidence.variance
-    spread = max(evidence.wrong_std, _LEAST_SPREAD * float(np.sqrt(np.median(clean))))
-    wide = clean + spread**2
-    degrees = evidence.degrees
-    in_clean, in_wide = (squared(in_standard_deviations(evidence.error, variance)) for variance in (clean, wide))
-    if np.isinf(degrees):
-        gain = in_clean - in_wide
-    else:
-        gain = (degrees + 1.0) * (np.log1p(in_clean / degrees) - np.log1p(in_wide / degrees))
-    return np.asarray(np.log(share / (1.0 - share)) + 0.5 * (np.log(clean / wide) + gain))
+    return z_score(evidence) if evidence.log_odds is None else evidence.log_odds
 
 
 def noise_variance_score(evidence: Evidence) -> FloatArray:
@@ -71,13 +50,14 @@ SCORES: dict[str, Callable[[Evidence], FloatArray]] = {
 
 
 def score_labels(evidence: Evidence, name: str) -> FloatArray:
-    """Score every label; missing ones, and those at an atom, no higher than any other, those that were set aside highest."""
+    """Score every label; missing ones no higher than any other, those that were set aside highest."""
     if name not in SCORES:
         raise unknown_name("score", name, list(SCORES))
     scores = SCORES[name](evidence)
     lowest = float(np.min(scores, where=~np.isnan(scores), initial=0.0))
     scores = np.nan_to_num(scores, nan=lowest, posinf=LARGEST)
-    scores = np.where(evidence.unjudged, lowest, scores)
+    if evidence.log_odds is None:
+        scores = np.where(evidence.stands_apart, lowest, scores)
     absurd = evidence.absurd
     if absurd.any():
         highest = min(2.0 * float(np.max(scores, where=~absurd, initial=0.0)), LARGEST)

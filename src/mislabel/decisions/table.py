@@ -51,35 +51,34 @@ class AuditTable(pd.DataFrame):
 
 def audit_table(
     evidence: Evidence,
-    judged: Evidence | None = None,
     *,
     score: str = "odds",
     threshold: str = "fdr",
     cutoff: float = 0.05,
     confidence: float = 0.95,
 ) -> AuditTable:
-    """Assemble the table from evidence, calibrated if it is to be; ``judged`` is what the odds and the cut rest on, if not that.
+    """Assemble the table from evidence, calibrated if it is to be.
 
-    ``expected_low`` and ``expected_high`` bound where a clean label would lie with probability ``confidence``. The
-    suggested label is the posterior mean of the clean label for suspects and missing labels, the label itself for all
+    ``expected_low`` and ``expected_high`` bound where a right label would lie with probability ``confidence``. The
+    suggested label is the posterior mean of the right label for suspects and missing labels, the label itself for all
     others.
     """
-    judged = evidence if judged is None else judged
     half = half_width(evidence, confidence)
-    scores = score_labels(judged if score == "odds" else evidence, score)
-    suspect = suspects(judged if threshold == "fdr" else evidence, scores, threshold, cutoff)
+    scores = score_labels(evidence, score)
+    suspect = suspects(evidence, scores, threshold, cutoff)
+    shown = evidence.in_label_units
     table = AuditTable(
         {
-            "row": evidence.rows,
-            "label": evidence.label,
-            "expected": evidence.expected,
-            "expected_low": evidence.expected - half,
-            "expected_high": evidence.expected + half,
-            "suggested_label": np.where(suspect | np.isnan(evidence.label), evidence.corrected, evidence.label),
-            "noise_std": np.sqrt(evidence.noise_variance),
-            "z": evidence.z,
+            "row": shown.rows,
+            "label": shown.label,
+            "expected": shown.expected,
+            "expected_low": evidence.shown(evidence.expected - half),
+            "expected_high": evidence.shown(evidence.expected + half),
+            "suggested_label": np.where(suspect | np.isnan(shown.label), shown.corrected, shown.label),
+            "noise_std": np.sqrt(shown.noise_variance),
+            "z": shown.z,
             "p_value": p_values(evidence),
-            "q_value": q_values(judged),
+            "q_value": q_values(evidence),
             "score": scores,
             "suspect": suspect,
         },

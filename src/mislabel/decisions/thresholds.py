@@ -10,23 +10,22 @@ from scipy.stats import false_discovery_control, norm, t
 
 from mislabel._common.number_kinds import is_number
 from mislabel.decisions.evidence import BoolArray, Evidence, FloatArray
-from mislabel.decisions.scores import knows_wrong_labels, odds_score
 from mislabel.errors import InvalidParameterError, unknown_name
 
-#: Where more than this share of all labels would be called wrong, wrong ones must be off by so many standard deviations of a
-#: typical clean one, and by more if this share of them is off to the same side: else the model does not fit, and none is.
-MOST_SUSPECTS = 0.2
-CLEARLY_WRONG = 4.0
-CLEARLY_WRONG_ON_ONE_SIDE = 30.0
-SAME_SIDE = 0.85
+#: A label that is rather right than wrong is not called wrong for the company it is in.
 EVEN_ODDS = 0.5
 
 
 def p_values(evidence: Evidence) -> FloatArray:
-    """Two-sided p-value of z: how often a clean label would look at least this wrong; zero for labels that were set aside."""
+    """Two-sided p-value of z: how often a right label would look at least this wrong; zero for labels that were set aside.
+
+    For a label at an atom, how often a right label of such a row is there.
+    """
     size = np.abs(evidence.z)
+    chance = 1.0 if evidence.chance is None else evidence.chance
     tail = norm.sf(size) if np.isinf(evidence.degrees) else t.sf(size, evidence.degrees)
-    return np.where(evidence.absurd, 0.0, np.where(np.isnan(evidence.z), 1.0, 2.0 * tail))
+    found = np.where(evidence.stands_apart, chance, 2.0 * tail)
+    return np.where(evidence.absurd, 0.0, np.where(np.isnan(evidence.z), 1.0, found))
 
 
 def half_width(evidence: Evidence, confidence: float) -> FloatArray:
@@ -52,45 +51,31 @@ def q_values(evidence: Evidence) -> FloatArray:
     """The expected share of clean labels among all that look at least as wrong.
 
     It is the mean of their local false-discovery rates, the probabilities that each of them is clean, where the errors told
-    what wrong labels are like; else Benjamini-Hochberg's adjustment of the p-values. Labels that are missing, set aside or at
-    an atom are not counted as tests.
+    what wrong labels are like; else Benjamini-Hochberg's adjustment of the p-values, and labels at an atom are not counted.
+    Labels that are missing or set aside are never counted.
     """
-    tested = ~np.isnan(evidence.z) & ~evidence.absurd & ~evidence.unjudged
+    tested = ~np.isnan(evidence.z) & ~evidence.absurd
+    if evidence.log_odds is None:
+        tested &= ~evidence.stands_apart
     adjusted = np.where(evidence.absurd, 0.0, 1.0)
     if not tested.any():
         return adjusted
-    if not knows_wrong_labels(evidence):
+    if evidence.log_odds is None:
         adjusted[tested] = false_discovery_control(p_values(evidence)[tested], method="bh")
         return adjusted
-    clean = expit(-odds_score(evidence)[tested])
+    clean = expit(-evidence.log_odds[tested])
     order = np.argsort(clean, kind="stable")
     share = np.empty(clean.size)
     share[order] = np.cumsum(clean[order]) / np.arange(1, clean.size + 1)
-    # A label that is rather clean than wrong is not called wrong for the company it is in.
     adjusted[tested] = np.where(clean > EVEN_ODDS, clean, share)
     return adjusted
 
 
 def by_false_discovery_rate(evidence: Evidence, score: FloatArray, cutoff: float) -> BoolArray:
-    """At most a fraction ``cutoff`` of those called suspect are expected to be clean; none where the model does not fit."""
+    """At most a fraction ``cutoff`` of those called suspect are expected to be right."""
     if not 0.0 < _number(cutoff, "fdr") < 1.0:
         raise InvalidParameterError(f"fdr must lie between 0 and 1, got {cutoff!r}; 0.05 is a common choice.")
-    called = q_values(evidence) <= cutoff
-    return called & evidence.absurd if does_not_fit(evidence, called) else called
-
-
-def does_not_fit(evidence: Evidence, called: BoolArray) -> bool:
-    """Whether so many labels would be called wrong that it is the model which is wrong.
-
-    That is so where few of them are clearly off, or where nearly all are off to the same side: then something that no column
-    mentions is added to some labels, or taken off them.
-    """
-    if not knows_wrong_labels(evidence) or np.mean(called) <= MOST_SUSPECTS:
-        return False
-    ratio = evidence.wrong_std / float(np.sqrt(np.median(evidence.variance)))
-    above = float(np.mean(evidence.error[called] > 0.0))
-    one_sided = max(above, 1.0 - above) > SAME_SIDE
-    return ratio < (CLEARLY_WRONG_ON_ONE_SIDE if one_sided else CLEARLY_WRONG)
+    return q_values(evidence) <= cutoff
 
 
 def by_rank(evidence: Evidence, score: FloatArray, cutoff: float) -> BoolArray:

@@ -19,15 +19,17 @@ from mislabel.errors import (
 )
 from mislabel.estimators.validation import ARRAYS_HELD, is_number, is_whole
 from mislabel.kernels.on_data import KernelOnData, n_features, tuning_size
+from mislabel.likelihoods.mixture import LEAST_SPREAD, MixtureLikelihood, MixtureParameters
+from mislabel.likelihoods.observations import CensoredLabels
 from mislabel.linalg.contract import Covariance, FloatArray
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import stabilizing_jitter
 from mislabel.noise.base_noise import Status, find_base_noise, judge, robust_variance
+from mislabel.noise.expectation_propagation import LEAST_BASE, MAX_ITER, MixtureFit, fit_mixture
 from mislabel.noise.hyperparameters import STRATEGIES, Tuned, TuningTask, tune
 from mislabel.noise.leave_one_out import LeaveOneOutEvidence, leave_one_out_evidence
-from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit, fit_mixture
-from mislabel.noise.mixture_start import ENOUGH, fit_by_halves, kinds_of, kinds_of_some, with_noise
+from mislabel.noise.mixture_start import ENOUGH, fit_by_halves, mixture_of, mixture_of_some, with_noise
 from mislabel.noise.neighbourhoods import MOST_LABELS, doubles_per_label, refine_locally
 from mislabel.noise.objective import NoiseProblem
 from mislabel.noise.penalty import Penalty
@@ -36,6 +38,8 @@ from mislabel.noise.solvers import DEFAULT_MAX_ITER, DEFAULT_MAX_ITER_OTHERS, SO
 from mislabel.noise.solvers.auto import descend
 from mislabel.noise.solvers.contract import NoiseSolution, Trace
 
+#: Share of wrong labels at a start where right ones spread widely.
+WIDE_FRACTION = 0.05
 NOISE_MODELS = ("per-label", "uniform", "none")
 #: What becomes of labels that may be right or wrong: both are averaged over, or the likeliest is taken.
 INFERENCES = ("average", "maximum")
@@ -134,7 +138,7 @@ class Fitted:
 
     noise : noise variance of each label beyond the base noise.
     labels, weights, covariance : the labels that the model believes, and what they make it predict.
-    kinds : what right and wrong labels have in common, where both were averaged over.
+    mixture : what right and wrong labels have in common, where both were averaged over.
     """
 
     kernel: KernelOnData
@@ -149,7 +153,7 @@ class Fitted:
     ending: Ending
     n_factorizations: int
     cost: float
-    kinds: LabelKinds | None = None
+    mixture: MixtureParameters | None = None
 
     @classmethod
     def from_solution(cls, kernel: KernelOnData, problem: NoiseProblem, solution: NoiseSolution, **rest: Any) -> Fitted:
@@ -163,11 +167,11 @@ class Fitted:
         return cls(kernel, evidence, state.noise, *believed, ending=ending, **rest)
 
     @classmethod
-    def from_average(cls, kernel: KernelOnData, labels: FloatArray, fit: MixtureFit, **rest: Any) -> Fitted:
+    def from_average(cls, kernel: KernelOnData, fit: MixtureFit, **rest: Any) -> Fitted:
         """The average over right and wrong labels; ``kernel`` already has its final amplitude."""
         cavity = fit.cavity
         evidence = LeaveOneOutEvidence(
-            mean=labels - cavity.error,
+            mean=cavity.mean,
             variance=cavity.variance,
             error=cavity.error,
             z=cavity.error / np.sqrt(cavity.variance),
@@ -175,18 +179,18 @@ class Fitted:
         )
         believed = fit.sites.labels, fit.weights, fit.covariance
         ending = Ending.of_average(fit)
-        return cls(kernel, evidence, fit.noise_variance, *believed, ending=ending, kinds=fit.kinds, **rest)
+        return cls(kernel, evidence, fit.noise_variance, *believed, ending=ending, mixture=fit.mixture, **rest)
 
 
 @dataclass(frozen=True, eq=False)
 class StartingPoint:
     """What a part of the labels says, ``size`` of them: where a fit to all of them begins.
 
-    kernel : on the points of that part. kinds : what right and wrong labels have in common.
+    kernel : on the points of that part. mixture : what right and wrong labels have in common.
     """
 
     kernel: KernelOnData
-    kinds: LabelKinds
+    mixture: MixtureParameters
     size: int
     base: float
     jitter: float
@@ -197,39 +201,62 @@ class StartingPoint:
     @classmethod
     def of(cls, fitted: Fitted) -> StartingPoint:
         """From a whole fit to these labels."""
-        kinds = replace(fitted.kinds or kinds_of(fitted.noise, fitted.base, fitted.labels), amplitude=1.0)
+        mixture = replace(fitted.mixture or mixture_of(fitted.noise, fitted.base, fitted.labels), amplitude=1.0)
         rest = fitted.labels.size, fitted.base, fitted.jitter, fitted.status, fitted.n_factorizations, fitted.cost
-        return cls(fitted.kernel, kinds, *rest)
+        return cls(fitted.kernel, mixture, *rest)
 
 
 def starting_point(
     kernel: KernelOnData,
-    labels: FloatArray,
-    known_noise: FloatArray,
+    likelihood: MixtureLikelihood,
     options: FitOptions,
     random_state: np.random.RandomState,
     progress: Progress,
 ) -> StartingPoint:
     """From some labels: their kernel tuned, which is enough where all labels refine it; else a whole fit to them."""
-    fit = _ExactFit(kernel, labels, known_noise, options, random_state, progress)
+    fit = _ExactFit(kernel, likelihood, options, random_state, progress)
     if options.averages and options.tunes and is_refinable(kernel) and not fit.flat:
         return fit.tuned_start()
-    return StartingPoint.of(fit_noise_model(kernel, labels, known_noise, options, random_state, progress))
+    return StartingPoint.of(fit_noise_model(kernel, likelihood, options, random_state, progress))
 
 
 def fit_noise_model(
     kernel: KernelOnData,
-    labels: FloatArray,
-    known_noise: FloatArray,
+    likelihood: MixtureLikelihood,
     options: FitOptions,
     random_state: np.random.RandomState,
     progress: Progress,
 ) -> Fitted:
     """Fit kernel, base noise and noise variances to centred, scaled labels."""
-    fit = _ExactFit(kernel, labels, known_noise, options, random_state, progress)
+    fit = _ExactFit(kernel, likelihood, options, random_state, progress)
     fitted = fit.average() if options.averages and not fit.flat else fit.maximise()
     warn_of_ending(fitted, options)
     return fitted
+
+
+def refit_exact(fitted: Fitted, likelihood: MixtureLikelihood, options: FitOptions) -> Fitted:
+    """The same kernel where the labels say something else of their noise."""
+    assert fitted.mixture is not None
+    meter, mixture = CostMeter(likelihood.size), replace(fitted.mixture, amplitude=1.0)
+    fit = fit_mixture(
+        DenseSignal(fitted.kernel.matrix(), meter),
+        likelihood,
+        mixture,
+        with_noise(likelihood, mixture, fitted.noise),
+        least_base=LEAST_BASE * (robust_variance(likelihood.labels) or 1.0),
+        learn_amplitude=options.tunes,
+        tol=options.tol,
+        max_iter=options.max_iter or MAX_ITER,
+    )
+    return Fitted.from_average(
+        fitted.kernel.scaled(fit.mixture.amplitude),
+        fit,
+        base=fit.mixture.base,
+        jitter=0.0,
+        status=fitted.status,
+        n_factorizations=fitted.n_factorizations + meter.n_factorizations,
+        cost=fitted.cost + meter.units,
+    )
 
 
 @dataclass(eq=False)
@@ -237,13 +264,13 @@ class _ExactFit:
     """One exact fit, step by step."""
 
     kernel: KernelOnData
-    labels: FloatArray
-    known_noise: FloatArray
+    likelihood: MixtureLikelihood
     options: FitOptions
     random_state: np.random.RandomState
     progress: Progress
 
     def __post_init__(self) -> None:
+        self.labels, self.known_noise = self.likelihood.labels, self.likelihood.fixed_noise
         self.meter = CostMeter(self.labels.size)
         self.flat = not self.labels.any()
         self.variance = robust_variance(self.labels) or 1.0
@@ -271,38 +298,50 @@ class _ExactFit:
             found = self._tuned(None, shape_only=True)
             kernel = found.kernel
             if not kernel.is_scaled_matrix:
-                start, noise = kinds_of(found.noise, found.base, self.labels), found.noise
+                start, noise = mixture_of(found.noise, found.base, self.labels), found.noise
         self.progress("right and wrong labels", 0.7)
         signal = DenseSignal(kernel.matrix(), self.meter)
         if start is None:
             index = np.arange(self.labels.size)
             if index.size > ENOUGH:
                 index = np.sort(self.random_state.choice(index.size, ENOUGH, replace=False))
-            known, learn_amplitude = self.known_noise, self.options.tunes
-            start = kinds_of_some(signal, self.labels, known, self.variance, index, learn_amplitude=learn_amplitude)
+            tunes = self.options.tunes
+            start = mixture_of_some(signal, self.likelihood, self.variance, index, learn_amplitude=tunes)
         fit = self._averaged(signal, start, noise, halves=noise is None)
+        observed = self.likelihood.observed
+        if isinstance(observed, CensoredLabels):
+            fit = self._better(fit, self._averaged(signal, self._wide(observed), None, halves=False))
         status = self._judged(fit)
         if status == "absorbed":
             lower = replace(
-                fit.kinds, fraction=MAJORITY, base=max(FAR_LOWER * fit.kinds.base, LEAST_BASE * self.variance)
+                fit.mixture, fraction=MAJORITY, base=max(FAR_LOWER * fit.mixture.base, LEAST_BASE * self.variance)
             )
             other = self._averaged(signal, lower, np.full(self.labels.size, lower.spread))
             if other.objective < fit.objective:
                 fit, status = other, self._judged(other)
         return Fitted.from_average(
-            kernel.scaled(fit.kinds.amplitude),
-            self.labels,
+            kernel.scaled(fit.mixture.amplitude),
             fit,
-            base=fit.kinds.base,
+            base=fit.mixture.base,
             jitter=0.0,
             status=status,
             n_factorizations=self.meter.n_factorizations,
             cost=self.meter.units,
         )
 
-    def _tuned_by_neighbours(self) -> tuple[KernelOnData, LabelKinds]:
+    def _wide(self, observed: CensoredLabels) -> MixtureParameters:
+        """A start at which labels beside a bound that many of them are at are no less right than those at it."""
+        exact = observed.values[observed.within.exact]
+        spread = float(np.var(exact)) if exact.size > 1 else self.variance
+        return MixtureParameters(WIDE_FRACTION, spread, LEAST_SPREAD * spread)
+
+    @staticmethod
+    def _better(one: MixtureFit, other: MixtureFit) -> MixtureFit:
+        return other if other.objective < one.objective else one
+
+    def _tuned_by_neighbours(self) -> tuple[KernelOnData, MixtureParameters]:
         index = np.sort(self.random_state.choice(self.labels.size, TUNING_ROWS, replace=False))
-        part = self.kernel.subset(index), self.labels[index], self.known_noise[index]
+        part = self.kernel.subset(index), self.likelihood.some(index)
         some = _ExactFit(*part, self.options, self.random_state, part_of(self.progress, 0.0, 0.4)).tuned_start()
         progress = part_of(self.progress, 0.4, 0.6)
         return refine_on_all(self.kernel, some, self.labels, self.known_noise, self.random_state, progress)
@@ -310,21 +349,15 @@ class _ExactFit:
     def tuned_start(self) -> StartingPoint:
         """The tuned kernel, without the average over right and wrong labels."""
         found = self._tuned(None, shape_only=True)
-        kinds = kinds_of(found.noise, found.base, self.labels)
+        mixture = mixture_of(found.noise, found.base, self.labels)
         effort = self.meter.n_factorizations, self.meter.units
-        return StartingPoint(found.kernel, kinds, self.labels.size, found.base, 0.0, None, *effort)
+        return StartingPoint(found.kernel, mixture, self.labels.size, found.base, 0.0, None, *effort)
 
     def _averaged(
-        self, signal: DenseSignal, start: LabelKinds, noise: FloatArray | None, *, halves: bool = True
+        self, signal: DenseSignal, start: MixtureParameters, noise: FloatArray | None, *, halves: bool = True
     ) -> MixtureFit:
         """From two halves, except where each label's noise is known well enough already."""
-        arguments = (
-            signal,
-            self.labels,
-            self.known_noise,
-            start,
-            with_noise(self.labels, self.known_noise, start, noise),
-        )
+        arguments = signal, self.likelihood, start, with_noise(self.likelihood, start, noise)
         options: dict[str, Any] = {
             "least_base": LEAST_BASE * self.variance,
             "learn_amplitude": self.options.tunes,
@@ -335,10 +368,10 @@ class _ExactFit:
         return fit_by_halves(*arguments, self.random_state, **options) if halves else fit_mixture(*arguments, **options)
 
     def _judged(self, fit: MixtureFit) -> Status:
-        if fit.kinds.fraction > MAJORITY:
+        if fit.mixture.fraction > MAJORITY:
             return "majority wrong"
         noise, cavity = fit.noise_variance, fit.cavity
-        known, base = self.known_noise, fit.kinds.base
+        known, base = self.known_noise, fit.mixture.base
         return judge(noise, cavity.error, cavity.variance, known, base, robust_variance(self.labels))
 
     def _tuned(self, base: float | None, *, shape_only: bool = False, kernel: KernelOnData | None = None) -> Tuned:
@@ -438,7 +471,7 @@ def refine_on_all(
     known_noise: FloatArray,
     random_state: np.random.RandomState,
     progress: Progress,
-) -> tuple[KernelOnData, LabelKinds]:
+) -> tuple[KernelOnData, MixtureParameters]:
     """What ``some`` of the labels say of a kernel on all points, refined by the neighbourhoods of all, or of very many.
 
     No more memory is taken than the fit of ``some`` took.
@@ -450,16 +483,16 @@ def refine_on_all(
     if labels.size > most:
         index = np.sort(random_state.choice(labels.size, most, replace=False))
     least_base = LEAST_BASE * (robust_variance(labels) or 1.0)
-    found, kinds = refine_locally(
+    found, mixture = refine_locally(
         tuned.subset(index),
         labels[index],
         known_noise[index],
-        some.kinds,
+        some.mixture,
         random_state,
         least_base=least_base,
         progress=progress,
     )
-    return KernelOnData(found.kernel, kernel.points), kinds
+    return KernelOnData(found.kernel, kernel.points), mixture
 
 
 def check_finite(fitted: Fitted) -> None:
@@ -479,7 +512,7 @@ def check_finite(fitted: Fitted) -> None:
 def warn_of_ending(fitted: Fitted, options: FitOptions) -> None:
     """Warn where the solver stopped early or the base noise could not be told."""
     if fitted.status is not None:
-        _warn_of_base_noise(fitted.status, float(np.mean(fitted.noise > 0.0)), fitted.kinds is not None)
+        _warn_of_base_noise(fitted.status, float(np.mean(fitted.noise > 0.0)), fitted.mixture is not None)
     ending = fitted.ending
     if not ending.converged:
         advice = "raise max_iter" if options.averages else "raise max_iter or tol, or use solver='auto'"

@@ -39,16 +39,15 @@ def robust_scale(centred: FloatArray) -> float:
     return 1.0
 
 
-def rounding_variance(labels: FloatArray) -> float:
-    """Variance that coarse labels (grades, counts, few digits) have at least, half a step being their standard deviation.
+def half_step_of(labels: FloatArray) -> float:
+    """Half a step of coarse labels (grades, counts, few digits); zero for fine ones.
 
-    Zero for fine ones. Equal labels have an unbounded density where noise may be as small as it likes: without this, the
-    commonest grade is taken for the truth, known exactly, and all others for errors. Rounding alone would be a twelfth of a
-    squared step, with which the same can happen to labels whose noise is below a step.
+    Equal labels have an unbounded density where noise may be as small as it likes: without this, the commonest grade is taken
+    for the truth, known exactly, and all others for errors.
     """
     values, counts = np.unique(labels, return_counts=True)
     steps = values[counts >= _OFTEN]
     if steps.size < 2 or 2 * counts[counts >= _OFTEN].sum() < labels.size:
         return 0.0
-    variance = (0.5 * float(np.median(np.diff(steps)))) ** 2
-    return variance if variance > LEAST_ROUNDING * robust_scale(labels - np.median(labels)) ** 2 else 0.0
+    half = 0.5 * float(np.median(np.diff(steps)))
+    return half if half**2 > LEAST_ROUNDING * robust_scale(labels - np.median(labels)) ** 2 else 0.0

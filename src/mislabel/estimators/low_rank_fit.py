@@ -31,16 +31,17 @@ from mislabel.kernels.inducing import (
 )
 from mislabel.kernels.on_data import KernelOnData, scaled_kernel, take, take_points
 from mislabel.kernels.table import telling_columns
+from mislabel.likelihoods.mixture import MixtureLikelihood, MixtureParameters
 from mislabel.linalg.contract import FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.cost import CostMeter
 from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
 from mislabel.linalg.mapped import mapping_of
 from mislabel.noise.base_noise import Status, robust_variance
+from mislabel.noise.expectation_propagation import LEAST_BASE, MAX_ITER, MixtureFit, fit_mixture
 from mislabel.noise.hyperparameters import START_BASE
 from mislabel.noise.leave_one_out import trusted_variance
-from mislabel.noise.mixture import LEAST_BASE, MAX_ITER, LabelKinds, MixtureFit, fit_mixture
-from mislabel.noise.mixture_start import ENOUGH, kinds_of_some, with_noise
+from mislabel.noise.mixture_start import ENOUGH, mixture_of_some, with_noise
 from mislabel.noise.objective import NoiseProblem, NoiseState, amplitude_ratio
 from mislabel.noise.penalty import Penalty
 from mislabel.noise.pricing import DEFAULT_PRICE, MAJORITY, fit_two_groups
@@ -74,8 +75,7 @@ def kernel_of_many(points: Any) -> Kernel:
 
 def fit_low_rank(
     kernel: KernelOnData,
-    labels: FloatArray,
-    known_noise: FloatArray,
+    likelihood: MixtureLikelihood,
     options: FitOptions,
     plan: RankPlan,
     random_state: np.random.RandomState,
@@ -84,7 +84,7 @@ def fit_low_rank(
     """Fit to centred, scaled labels; the state of the result is in the order of the model."""
     if options.noise != "per-label":
         raise InvalidParameterError("low-rank fits need noise='per-label'; use rank=None for uniform noise or none.")
-    size = labels.size
+    labels, known_noise, size = likelihood.labels, likelihood.fixed_noise, likelihood.size
     wanted = min(plan.tuning_rows, max(TUNING_ROWS_PER_COLUMN * plan.rank, LEAST_TUNING_ROWS), size)
     some = np.sort(random_state.choice(size, wanted, replace=False))
     with warnings.catch_warnings():
@@ -92,15 +92,14 @@ def fit_low_rank(
         warnings.simplefilter("ignore", MislabelWarning)
         start = starting_point(
             KernelOnData(kernel.kernel, take(kernel.points, some, kernel.kernel)),
-            labels[some],
-            known_noise[some],
+            likelihood.some(some),
             options,
             random_state,
             lambda message, fraction: progress(f"{message} ({some.size} labels)", 0.3 * fraction),
         )
     if options.tunes and options.averages and some.size < size and is_refinable(start.kernel):
-        found, kinds = refine_on_all(kernel, start, labels, known_noise, random_state, part_of(progress, 0.3, 0.4))
-        start = replace(start, kernel=found, kinds=kinds, base=kinds.base)
+        found, mixture = refine_on_all(kernel, start, labels, known_noise, random_state, part_of(progress, 0.3, 0.4))
+        start = replace(start, kernel=found, mixture=mixture, base=mixture.base)
     progress("columns of the kernel", 0.42)
     meter = CostMeter(size)
     base = start.base
@@ -108,12 +107,35 @@ def fit_low_rank(
         base = START_BASE * robust_variance(labels)
     enough = LEFT_OVER * base if plan.at_most else 0.0
     model = _low_rank_model(start.kernel.kernel, kernel.points, plan, enough, random_state, meter)
-    y, known = labels[model.order], known_noise[model.order]
-    fit = _LowRankFit(model, start, y, known, base, options, random_state, progress)
+    fit = _LowRankFit(model, start, likelihood.some(model.order), base, options, random_state, progress)
     model, fitted = fit.average() if options.averages else fit.maximise()
     fitted = replace(fitted, kernel=KernelOnData(scaled_kernel(model.kernel, model.amplitude), kernel.points))
     warn_of_ending(fitted, replace(options, tol=fit.tol))
     return fitted, model.predictor(fitted.labels, fitted.weights, fitted.covariance)
+
+
+def refit_low_rank(
+    fitted: Fitted, predictor: LowRankPredictor, likelihood: MixtureLikelihood, options: FitOptions
+) -> tuple[Fitted, LowRankPredictor]:
+    """The same kernel and columns where the labels, in the order of the model, say something else of their noise."""
+    assert fitted.mixture is not None
+    model, mixture = predictor.model, replace(fitted.mixture, amplitude=1.0)
+    fit = fit_mixture(
+        model.signal,
+        likelihood,
+        mixture,
+        with_noise(likelihood, mixture, fitted.noise),
+        least_base=LEAST_BASE * (robust_variance(likelihood.labels) or 1.0),
+        learn_amplitude=options.tunes,
+        tol=max(options.tol, LOW_RANK_TOL),
+        max_iter=options.max_iter or MAX_ITER,
+        settling=1,
+    )
+    model = model.scaled(fit.mixture.amplitude)
+    rest = {"jitter": fitted.jitter, "n_factorizations": fitted.n_factorizations, "cost": fitted.cost}
+    found = Fitted.from_average(fitted.kernel, fit, base=fit.mixture.base, status=fitted.status, **rest)
+    found = replace(found, kernel=KernelOnData(scaled_kernel(model.kernel, model.amplitude), fitted.kernel.points))
+    return found, model.predictor(found.labels, found.weights, found.covariance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +144,21 @@ class _LowRankFit:
 
     model: LowRankModel
     start: StartingPoint
-    labels: FloatArray
-    known: FloatArray
+    likelihood: MixtureLikelihood
     base: float
     options: FitOptions
     random_state: np.random.RandomState
     progress: Progress
+
+    @property
+    def labels(self) -> FloatArray:
+        """One number for each label."""
+        return self.likelihood.labels
+
+    @property
+    def known(self) -> FloatArray:
+        """Noise variances that labels have anyway."""
+        return self.likelihood.fixed_noise
 
     @property
     def tol(self) -> float:
@@ -148,47 +179,43 @@ class _LowRankFit:
         return {"jitter": start.jitter, "n_factorizations": total, "cost": start.cost}
 
     def average(self) -> tuple[LowRankModel, Fitted]:
-        """Average over right and wrong labels, all of them, from what a subset says of both kinds."""
+        """Average over right and wrong labels, all of them, from what a subset says of both groups."""
         model, labels = self.model, self.labels
-        kinds = self._first_kinds()
+        mixture = self._first_mixture()
         # Labels that are all equal have no base noise of their own.
-        kinds = replace(kinds, base=max(kinds.base, LEAST_BASE * (robust_variance(labels) or 1.0)))
+        mixture = replace(mixture, base=max(mixture.base, LEAST_BASE * (robust_variance(labels) or 1.0)))
         part = self._part()
         if part is not None:
             smaller = model.on_rows(part).signal
-            kinds = self._averaged(smaller, labels[part], self.known[part], kinds, np.inf, 0.5).kinds
-        fit = self._averaged(model.signal, labels, self.known, kinds, self.tol, 0.6)
-        status: Status = "majority wrong" if fit.kinds.fraction > MAJORITY else "found"
-        rest = {"base": fit.kinds.base, "status": status, **self._effort()}
-        return model.scaled(fit.kinds.amplitude), Fitted.from_average(self.start.kernel, labels, fit, **rest)
+            mixture = self._averaged(smaller, self.likelihood.some(part), mixture, np.inf, 0.5).mixture
+        fit = self._averaged(model.signal, self.likelihood, mixture, self.tol, 0.6)
+        status: Status = "majority wrong" if fit.mixture.fraction > MAJORITY else "found"
+        rest = {"base": fit.mixture.base, "status": status, **self._effort()}
+        return model.scaled(fit.mixture.amplitude), Fitted.from_average(self.start.kernel, fit, **rest)
 
-    def _first_kinds(self) -> LabelKinds:
+    def _first_mixture(self) -> MixtureParameters:
         """The numbers that all labels share, where averaging begins: exactly from some labels, unless that was done before."""
         if self.start.status is not None:
-            return self.start.kinds
+            return self.start.mixture
         size = self.labels.size
         index = np.arange(size) if size <= ENOUGH else np.sort(self.random_state.choice(size, ENOUGH, replace=False))
         variance = robust_variance(self.labels) or 1.0
-        learn_amplitude = self.options.tunes
-        return kinds_of_some(
-            self.model.signal, self.labels, self.known, variance, index, learn_amplitude=learn_amplitude
-        )
+        tunes = self.options.tunes
+        return mixture_of_some(self.model.signal, self.likelihood, variance, index, learn_amplitude=tunes)
 
     def _averaged(
         self,
         signal: SignalCovariance,
-        labels: FloatArray,
-        known: FloatArray,
-        start: LabelKinds,
+        likelihood: MixtureLikelihood,
+        start: MixtureParameters,
         tol: float,
         done: float,
     ) -> MixtureFit:
         return fit_mixture(
             signal,
-            labels,
-            known,
+            likelihood,
             start,
-            with_noise(labels, known, start),
+            with_noise(likelihood, start),
             least_base=LEAST_BASE * (robust_variance(self.labels) or 1.0),
             learn_amplitude=self.options.tunes,
             tol=tol,

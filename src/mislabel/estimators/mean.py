@@ -59,7 +59,7 @@ def fit_mean(
     if inputs.predictions is not None:
         if mean not in (None, NONE, AUTO):
             raise InvalidParameterError("predictions take the place of a mean model: leave mean out.")
-        return FittedMean(inputs.predictions), None
+        return FittedMean(data.transform.forward(inputs.predictions)), None
     choosable = settings.may_choose and np.ptp(data.fit_labels) > 0
     if mean is None or (isinstance(mean, str) and (mean == NONE or (mean == AUTO and not choosable))):
         return FittedMean(np.zeros(size)), None
@@ -111,7 +111,9 @@ class _MeanStage:
             return self.cross_fitted(mean_named(name), index, generator, repeats, refit=False)[0]
 
         labels = self.data.fit_labels
-        models = Comparison(labels, predict, fit_process, REPEATS)
+        intervals = self.data.own_intervals
+        within = None if intervals is None else intervals.through(self.data.transform.forward)
+        models = Comparison(labels, predict, fit_process, REPEATS, within)
         found = choose_mean(models, _different_rows(self.data.fit_features, labels), seed, progress)
         name, mean = found.choice.name, found.out_of_fold
         if name == NONE:

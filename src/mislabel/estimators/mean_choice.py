@@ -20,6 +20,7 @@ from mislabel.decisions import calibrate
 from mislabel.errors import MislabelWarning
 from mislabel.estimators.mean_functions import MEAN_WORDS, NONE
 from mislabel.estimators.process import FittedProcess
+from mislabel.likelihoods.error_densities import Errors, Intervals
 from mislabel.linalg.contract import FloatArray, IntArray
 
 CANDIDATES = ("boosting", "trees")
@@ -86,13 +87,15 @@ FitsProcess = Callable[[IntArray, FloatArray], FittedProcess]
 class Comparison(NamedTuple):
     """The models that a choice is made between.
 
-    labels : of all rows. predict_mean, fit_process : what candidates consist of. repeats : partitions of a final mean.
+    labels : of all rows. within : intervals of those that are not known exactly, else None. predict_mean, fit_process : what
+        candidates consist of. repeats : partitions of a final mean.
     """
 
     labels: FloatArray
     predict_mean: PredictsMean
     fit_process: FitsProcess
     repeats: int
+    within: Intervals | None = None
 
 
 class Chosen(NamedTuple):
@@ -121,13 +124,13 @@ def choose_mean(models: Comparison, different: IntArray, seed: int, progress: Pr
     rows = different
     if size > COMPARED_AT_ONCE:
         rows = np.sort(np.random.default_rng(seed).permutation(different)[:COMPARED])
-    labels = models.labels[rows]
+    trial = _Trials(models, rows)
     progress(f"a process alone, {rows.size} rows", 0.02)
     with warnings.catch_warnings():
         # What a candidate has to warn of matters only if it is chosen.
         warnings.simplefilter("ignore", MislabelWarning)
         alone = models.fit_process(rows, np.zeros(rows.size))
-    trials = {NONE: _trial(labels, alone.loo_mean, alone.loo_variance)}
+    trials = {NONE: trial(alone.loo_mean, alone.loo_variance)}
     final: dict[str, tuple[FloatArray, FittedProcess]] = {NONE: (np.zeros(rows.size), alone)}
     best = _most_promising(models, rows, trials, progress)
     if best is not None:
@@ -137,7 +140,7 @@ def choose_mean(models: Comparison, different: IntArray, seed: int, progress: Pr
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MislabelWarning)
             over = models.fit_process(rows, mean)
-        trials[best] = _trial(labels, over.loo_mean + mean, over.loo_variance)
+        trials[best] = trial(over.loo_mean + mean, over.loo_variance)
         final[best] = mean, over
     name = NONE if best is None or trials[best].density <= trials[NONE].density + LEAST_ADVANTAGE else best
     choice = MeanChoice(name, {name: trial.density for name, trial in trials.items()}, rows.size)
@@ -146,19 +149,27 @@ def choose_mean(models: Comparison, different: IntArray, seed: int, progress: Pr
 
 def _most_promising(models: Comparison, rows: IntArray, trials: dict[str, _Trial], progress: Progress) -> str | None:
     """The mean function, or half of one, whose predictions promise more than a process alone; None if none does."""
-    labels, alone = models.labels[rows], trials[NONE]
+    labels, alone, trial = models.labels[rows], trials[NONE], _Trials(models, rows)
     found: dict[str, float] = {}
     for step, name in enumerate(CANDIDATES):
         progress(f"cross-fitting {MEAN_WORDS[name]}", 0.3 + 0.1 * step)
         expected = models.predict_mean(name, rows, 1)
         variance = np.full(labels.size, float(np.median(np.abs(labels - expected))) ** 2)
-        found[name] = _trial(labels, expected, variance).density - LEAST_LEAD_OF_ALL
+        found[name] = trial(expected, variance).density - LEAST_LEAD_OF_ALL
         half = 0.5 * (alone.expected + expected), 0.5 * (alone.variance + variance)
-        found[f"half-{name}"] = _trial(labels, *half).density
+        found[f"half-{name}"] = trial(*half).density
     best = max(found, key=lambda name: found[name])
     return best if found[best] > alone.density - PROMISING else None
 
 
-def _trial(labels: FloatArray, expected: FloatArray, variance: FloatArray) -> _Trial:
-    density = calibrate(labels - expected, variance, expected).log_density
-    return _Trial(density if np.isfinite(density) else -np.inf, expected, variance)
+class _Trials:
+    """Densities of some labels, for one description of what is expected of them after the other."""
+
+    def __init__(self, models: Comparison, rows: IntArray) -> None:
+        self._labels = models.labels[rows]
+        self._within = None if models.within is None else models.within[rows]
+
+    def __call__(self, expected: FloatArray, variance: FloatArray) -> _Trial:
+        errors = Errors.of(self._labels, expected, variance, intervals=self._within)
+        density = calibrate(errors).log_density
+        return _Trial(density if np.isfinite(density) else -np.inf, expected, variance)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_consistent_length
 
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.copies import Copies
-from mislabel.estimators.label_units import rounding_variance
+from mislabel.estimators.label_units import half_step_of
 from mislabel.estimators.low_rank_fit import kernel_of_many
 from mislabel.estimators.rank_plan import RankPlan
 from mislabel.estimators.row_order import by_content
 from mislabel.estimators.set_aside import SetAside
-from mislabel.estimators.validation import check_label_errors, check_label_range, check_labels
+from mislabel.estimators.validation import check_label_errors, check_label_range, check_labels, check_sides
 from mislabel.kernels.adapters import as_kernel
 from mislabel.kernels.contract import RemoteRows
 from mislabel.kernels.on_data import kept, take
+from mislabel.likelihoods.atoms import Atoms
+from mislabel.likelihoods.error_densities import Intervals, intervals_of
+from mislabel.likelihoods.transforms import Identity, Transform
 from mislabel.linalg.contract import FloatArray, IntArray
 
 
@@ -59,7 +63,12 @@ def _rows(values: Any, index: IntArray) -> Any:
 class PreparedData:
     """Checked rows and labels, and which of them take part in the fit.
 
-    rows : the user's own row ids. points, labels, known_variance : of all rows, labels NaN where they are missing.
+    rows : the user's own row ids. points, labels, known_variance : of all rows, in label units, labels NaN where they are
+        missing.
+    side : -1 for labels that say only that a number is at most so large, 1 for at least, 0 for all others.
+    atoms : values that many labels have. bounds : those of them that are taken for bounds; labels there are of such a side, too.
+    apart : which labels are at other atoms and take no part; chance : for each row that a right label is at one of these.
+    half_step : of labels that are written in coarse steps, else zero. transform : the scale of the fit.
     present : positions of the labels that take part, in the order of the fit.
     fit_points : the points of these.
     aside, copies : labels that take no part since they are absurd, or since another row equals theirs.
@@ -71,6 +80,9 @@ class PreparedData:
     points: Any
     labels: FloatArray
     known_variance: FloatArray
+    side: NDArray[np.int8]
+    atoms: Atoms
+    half_step: float
     present: IntArray
     fit_points: Any
     aside: SetAside
@@ -78,16 +90,65 @@ class PreparedData:
     kernel: Kernel
     plan: RankPlan | None
     mean_inputs: MeanInputs
+    transform: Transform = field(default_factory=Identity)
+    bounds: Atoms = field(default_factory=Atoms)
+    apart: NDArray[np.bool_] | None = None
+    chance: FloatArray | None = None
+
+    def with_bounds(self) -> PreparedData:
+        """The same where atoms that may be bounds are taken for bounds."""
+        bounds = self.atoms.bounds
+        side = np.where(np.isfinite(self.labels), self.side + bounds.side(self.labels), 0).astype(np.int8)
+        return replace(self, bounds=bounds, side=side)
+
+    def with_apart(self, chance: FloatArray) -> PreparedData:
+        """The same where labels at atoms that are no bounds stand apart; ``chance`` is that of each row to be at one of these."""
+        apart = self.atoms.holds(self.labels) & ~self.bounds.holds(self.labels)
+        present = self.present[~apart[self.present]]
+        points = kept(self.points, present, self.kernel)
+        return replace(self, apart=apart, chance=chance, present=present, fit_points=points)
 
     @property
-    def fit_labels(self) -> FloatArray:
-        """Labels that take part, in the order of the fit."""
+    def own_labels(self) -> FloatArray:
+        """Labels that take part, in label units and in the order of the fit."""
         return self.labels[self.present]
 
     @property
+    def fit_labels(self) -> FloatArray:
+        """The same on the scale of the fit, those beyond a bound drawn in to it."""
+        return self.transform.forward(np.clip(self.own_labels, self.bounds.low, self.bounds.high))
+
+    @property
     def fit_variance(self) -> FloatArray:
-        """Their known variances."""
-        return self.known_variance[self.present]
+        """Their known variances, there. That of rounding would be a twelfth of a squared step: labels whose noise is below a step
+        would still be taken for exact, so that half a step is their standard deviation at least.
+        """
+        known = self.known_variance[self.present] + self.half_step**2
+        return np.asarray(known * self.transform.slope(self.own_labels) ** 2)
+
+    @property
+    def own_intervals(self) -> Intervals | None:
+        """Intervals of labels that are not known exactly, in label units and in the order of the fit; None where all are."""
+        return intervals_of(self.own_labels, self.half_step, self.side[self.present])
+
+    @property
+    def n_apart(self) -> int:
+        """How many labels stand apart."""
+        return 0 if self.apart is None else int(np.count_nonzero(self.apart))
+
+    @property
+    def log_beside(self) -> FloatArray | None:
+        """Logarithm of the chance that a right label of each row that takes part is not at an atom; None where there are none."""
+        return None if self.chance is None else np.log1p(-self.chance[self.present])
+
+    @property
+    def fit_within(self) -> Intervals | None:
+        """Those of censored labels on the scale of the fit: what lies beyond a bound says no more than what lies at it."""
+        side, labels = self.side[self.present], self.own_labels
+        below, above = labels < self.bounds.low, labels > self.bounds.high
+        side = np.where(below, -1, np.where(above, 1, side)).astype(np.int8)
+        found = intervals_of(np.clip(labels, self.bounds.low, self.bounds.high), 0.0, side)
+        return None if found is None else found.through(self.transform.forward)
 
     @property
     def fit_features(self) -> Any:
@@ -117,12 +178,13 @@ class PreparedData:
 
 @dataclass(frozen=True, eq=False)
 class RowsAndLabels:
-    """Points that were checked, their ids, and labels as they were passed."""
+    """Points that were checked, their ids, and labels as they were passed, with what was passed beside them."""
 
     rows: np.ndarray
     points: Any
     y: Any
     y_err: Any = None
+    censored: Any = None
 
 
 def prepare(
@@ -153,8 +215,9 @@ def prepare(
     known_variance = check_label_errors(given.y_err, labels.size, rows)
     copies = Copies.among(points, (labels, known_variance), present) if finds_copies else Copies.none()
     present = copies.without(present)
-    if given.y_err is None and learns_noise:
-        known_variance += rounding_variance(labels[present])
+    half_step = half_step_of(labels[present]) if given.y_err is None and learns_noise else 0.0
+    side = check_sides(given.censored, labels.size)
+    atoms = Atoms.of(labels[present]) if learns_noise and not side.any() else Atoms()
     start = as_kernel(kernel, points) if plan is None or kernel is not None else kernel_of_many(points)
     if plan is None and not keeps_order:
         present = present[by_content(points, labels, present)]
@@ -162,7 +225,20 @@ def prepare(
     if present.size < labels.size or np.any(np.diff(present) < 0):
         fit_points = kept(points, present, start)
     return PreparedData(
-        rows, points, labels, known_variance, present, fit_points, aside, copies, start, plan, mean_inputs
+        rows,
+        points,
+        labels,
+        known_variance,
+        side,
+        atoms,
+        half_step,
+        present,
+        fit_points,
+        aside,
+        copies,
+        start,
+        plan,
+        mean_inputs,
     )
 
 

@@ -6,7 +6,7 @@ rank on the workers of a cluster.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,19 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
 from mislabel._common.compiled_loops import clean_interrupts
 from mislabel._common.progress import Progress
-from mislabel.errors import InvalidParameterError
-from mislabel.estimators.fitting import FitOptions, Fitted, check_finite, fit_noise_model
+from mislabel.errors import InvalidParameterError, unknown_name
+from mislabel.estimators.fitting import FitOptions, Fitted, check_finite, fit_noise_model, refit_exact
 from mislabel.estimators.label_units import center_of, robust_scale
-from mislabel.estimators.low_rank_fit import fit_low_rank
-from mislabel.estimators.prediction import ExactPredictor, Predictor
+from mislabel.estimators.low_rank_fit import fit_low_rank, refit_low_rank
+from mislabel.estimators.prediction import ExactPredictor, LowRankPredictor, Predictor
 from mislabel.estimators.rank_plan import RankPlan
 from mislabel.estimators.validation import is_number
 from mislabel.kernels.adapters import tunable
 from mislabel.kernels.on_data import KernelOnData
+from mislabel.likelihoods.contract import Observation
+from mislabel.likelihoods.error_densities import Intervals
+from mislabel.likelihoods.mixture import TAILS, MixtureLikelihood
+from mislabel.likelihoods.observations import CensoredLabels, ExactLabels
 from mislabel.linalg.contract import FloatArray
 from mislabel.linalg.threads import blas_threads
 from mislabel.noise.penalty import Penalty
@@ -50,11 +54,14 @@ class ProcessSettings:
     tol: float
     max_iter: int | None
     inference: str
+    tails: str
     center: float | str
     in_label_units: bool
 
     def options(self, scale: float) -> FitOptions:
         """The same for labels divided by ``scale``."""
+        if self.tails not in TAILS:
+            raise unknown_name("tails", self.tails, list(TAILS))
         if self.base_noise == "auto":
             base = None
         elif isinstance(self.base_noise, str) or not is_number(self.base_noise) or not 0.0 <= self.base_noise < np.inf:
@@ -78,7 +85,9 @@ class ProcessSettings:
 class ProcessTask:
     """Labels to explain, less what the mean expects, at their points.
 
-    known_variance : of the labels, in squared label units. plan : None for an exact fit.
+    known_variance : of the labels, squared. plan : None for an exact fit.
+    within : intervals of censored labels, less the mean; None where all are known exactly.
+    relative : what the base noise is multiplied by, label by label.
     """
 
     kernel: Kernel
@@ -86,6 +95,17 @@ class ProcessTask:
     target: FloatArray
     known_variance: FloatArray
     plan: RankPlan | None
+    within: Intervals | None = None
+    relative: FloatArray | float = 1.0
+
+    def likelihood(self, center: float, scale: float, tails: str) -> MixtureLikelihood:
+        """What the labels say, centred and scaled."""
+        known = np.minimum(self.known_variance / scale**2, LARGEST_KNOWN)
+        if self.within is None:
+            observed: Observation = ExactLabels((self.target - center) / scale)
+        else:
+            observed = CensoredLabels(self.within.less(center).scaled(scale))
+        return MixtureLikelihood(observed, known, self.relative, tails)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +157,7 @@ def fit_process(
     options = settings.options(scale)
     if options.tunes:
         kernel = tunable(kernel).starting_from(task.points, float(np.mean(scaled**2)) or 1.0)
-    known = np.minimum(task.known_variance / scale**2, LARGEST_KNOWN)
-    numbers = KernelOnData(kernel, task.points), scaled, known, options
+    numbers = KernelOnData(kernel, task.points), task.likelihood(center, scale, settings.tails), options
     with clean_interrupts(), blas_threads(scaled.size):
         if task.plan is None:
             fitted, predictor = _exact(numbers, random_state, progress)
@@ -148,8 +167,24 @@ def fit_process(
     return FittedProcess(fitted, predictor, center, scale)
 
 
+def refit_process(process: FittedProcess, task: ProcessTask, settings: ProcessSettings) -> FittedProcess:
+    """The same process where the labels of the task say something else of their noise."""
+    likelihood = task.likelihood(process.center, process.scale, settings.tails)
+    options, predictor, fitted = settings.options(process.scale), process.predictor, process.fitted
+    with clean_interrupts(), blas_threads(likelihood.size):
+        if isinstance(predictor, LowRankPredictor):
+            likelihood = likelihood if predictor.order is None else likelihood.some(predictor.order)
+            found, predictor = refit_low_rank(fitted, predictor, likelihood, options)
+        else:
+            found = refit_exact(fitted, likelihood, options)
+            kernel = found.kernel
+            predictor = ExactPredictor(kernel.kernel, kernel.points, found.weights, found.covariance)
+    check_finite(found)
+    return replace(process, fitted=found, predictor=predictor)
+
+
 def _exact(
-    numbers: tuple[KernelOnData, FloatArray, FloatArray, FitOptions],
+    numbers: tuple[KernelOnData, MixtureLikelihood, FitOptions],
     random_state: np.random.RandomState,
     progress: Progress,
 ) -> tuple[Fitted, Predictor]:

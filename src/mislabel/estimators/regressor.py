@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mislabel._common.progress import ProgressReporter
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.audits_labels import AuditsLabels
-from mislabel.estimators.evidence import evidence_in_label_units
+from mislabel.estimators.evidence import evidence_of_labels
 from mislabel.estimators.mean import MeanSettings
 from mislabel.estimators.pickling import VersionedPickle
 from mislabel.estimators.prepared import MeanInputs, PreparedData, RowsAndLabels, check_predictions, prepare
@@ -67,6 +67,9 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         What is made of labels that may be right or wrong, where the base noise is learned. "average" weighs both
         readings of each label (expectation propagation); "maximum" settles for the likeliest noise variances. A fixed
         base noise, a penalty or a solver other than "auto" imply "maximum".
+    tails : {"normal", "student"}
+        Of the noise of right labels, where both readings are weighed: a normal distribution, or a Student-t with four degrees of
+        freedom.
     penalty, penalty_power : float
         The paper's ``lambda`` and ``p`` in ``lambda * ||noise_variance||_p^p``.
     mean : None, a scikit-learn regressor, or a name
@@ -75,6 +78,12 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         leave-one-out predictive density (or none).
     cv : None, int, scikit-learn splitter or pairs of positions
         Folds for the cross-fitting of ``mean``; None shuffles rows into five folds, three times.
+    label_transform : {"none", "auto", "log", "sqrt", "asinh", "logit"}
+        Scale on which right labels spread evenly. "auto" chooses it by leave-one-out predictive density. Predictions, intervals
+        and the audit are in label units on every scale; kernels, ``center`` and ``base_noise`` refer to the scale.
+    row_noise : {"none", "auto"}
+        Whether the noise of right labels may depend on the row. "auto" learns it from features, expected values and how sure
+        these are, where that describes the labels better.
     center : {"median", "none"} or float
         What is subtracted from the labels (after ``mean``).
     solver : str
@@ -127,9 +136,11 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         no label is in doubt; residual_ is then its change per label in the last iteration.
     residual_, converged_, n_iter_, n_factorizations_, solver_cost_ : how the solver ended; cost in n^3 operations.
     has_predictions_ : whether predictions of another model took the place of a mean.
+    label_transform_, scale_choice_ : the scale of the fit, and how it was chosen for ``label_transform="auto"``, else None.
+    atoms_, bounds_ : values that many labels have; those of them that are taken for bounds.
     mean_choice_ : which mean function was chosen, and why, for ``mean="auto"``; else None.
     rank_, captured_ : rank of a low-rank fit (else None), and the share of the kernel's variance that it captures.
-    kernel_ : the kernel with its final hyperparameters; it describes ``(y - center_) / scale_``.
+    kernel_ : the kernel with its final hyperparameters; it describes ``(label_transform_.forward(y) - center_) / scale_``.
     """
 
     def __init__(
@@ -141,8 +152,11 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         penalty: float = 0.0,
         penalty_power: float = 1.0,
         inference: str = "average",
+        tails: str = "normal",
         mean: Any = None,
         cv: Any = None,
+        label_transform: str = "none",
+        row_noise: str = "none",
         center: float | str = "median",
         solver: str = "auto",
         tune: str = "bilevel",
@@ -163,8 +177,11 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         self.penalty = penalty
         self.penalty_power = penalty_power
         self.inference = inference
+        self.tails = tails
         self.mean = mean
         self.cv = cv
+        self.label_transform = label_transform
+        self.row_noise = row_noise
         self.center = center
         self.solver = solver
         self.tune = tune
@@ -185,6 +202,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         y: Any,
         y_err: Any = None,
         *,
+        censored: Any = None,
         groups: Any = None,
         mean_weights: Any = None,
         mean_features: Any = None,
@@ -197,6 +215,8 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         ``y_err`` are known measurement standard deviations, one per label. With a dask ``client``, or where X is a dask
         array or dataframe, rows stay on the workers and the fit is of low rank.
 
+        ``censored`` says of every label whether it is an upper limit (-1 or "<"), a lower one (1 or ">") or exact (0 or "=").
+
         ``groups`` and ``mean_weights`` (sample weights) are honoured when ``mean`` is cross-fitted, and ``mean_features`` is
         what it is fitted to instead of X, for instance a frame with named columns. ``predictions`` take the place of
         ``mean``: one per label, by somebody's own model that has not seen that label.
@@ -205,20 +225,22 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
             X, y = import_module("mislabel.distributed").distributed_data(X, y, client)
         fresh = object.__new__(type(self))
         fresh.__dict__.update(self.__dict__)
-        fresh._fit(X, y, y_err, MeanInputs(mean_features, mean_weights, groups, predictions))
+        fresh._fit(X, y, y_err, censored, MeanInputs(mean_features, mean_weights, groups, predictions))
         # In one step, and the last one: a fit that fails or is interrupted leaves the estimator as it was.
         self.__dict__ = fresh.__dict__
         return self
 
-    def _fit(self, X: Any, y: Any, y_err: Any, inputs: MeanInputs) -> None:
+    def _fit(self, X: Any, y: Any, y_err: Any, censored: Any, inputs: MeanInputs) -> None:
         """One stage after the other: prepared data, mean and process, evidence."""
         if self._takes_objects():
             X, y = molecules_and_labels(X, y)
         rows = row_ids(X, y)
-        data = self._prepared(RowsAndLabels(rows, self._check_points(X, rows), y, y_err), inputs)
+        data = self._prepared(RowsAndLabels(rows, self._check_points(X, rows), y, y_err, censored), inputs)
         with ProgressReporter(self.verbose) as progress:
             state = seeded_generator(self.random_state)
-            stages = Stages(data, self._mean_settings(data), self._process_settings(), state, progress)
+            settings = self._mean_settings(data), self._process_settings()
+            compares_features = not (self._takes_objects() or self._is("precomputed"))
+            stages = Stages(data, compares_features, self.label_transform, self.row_noise, *settings, state, progress)
             found = stages.run(None if self.kernel == CONSTANT else self.kernel)
         self._store(found)
 
@@ -271,11 +293,25 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         points = self._check_new_points(X)
         mean = self._mean_at(points, MeanInputs(mean_features, predictions=predictions))
         if return_cov:
-            covariance = self.kernel_(points) - self._predictor.explained(points)
-            return mean + self.scale_ * self._predictor.signal(points), self.scale_**2 * covariance
+            covariance = self.scale_**2 * (self.kernel_(points) - self._predictor.explained(points))
+            expected = mean + self.scale_ * self._predictor.signal(points)
+            slope = self.label_transform_.slope(self.label_transform_.inverse(expected))
+            return self._as_labels(expected), covariance / np.outer(slope, slope)
+        expected, std = self._on_scale(points, mean, return_std, prior_variance)
+        found = self._as_labels(expected)
+        return (found, self.label_transform_.spread(expected, std)) if return_std else found
+
+    def _as_labels(self, values: np.ndarray) -> np.ndarray:
+        """Values on the scale of the fit as labels, which end at the bounds."""
+        return np.asarray(np.clip(self.label_transform_.inverse(values), self.bounds_.low, self.bounds_.high))
+
+    def _on_scale(
+        self, points: Any, mean: Any, return_std: bool, prior_variance: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Prediction and its standard deviation (zero unless requested) on the scale of the fit; ``mean`` is there, too."""
         signal, variance = self._signal_at(points, return_std)
         if not return_std:
-            return mean + self.scale_ * signal
+            return mean + self.scale_ * signal, variance
         if prior_variance is None:
             prior = self.kernel_.diag(points)
         else:
@@ -294,14 +330,14 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         return signal, variance
 
     def _mean_at(self, points: Any, inputs: MeanInputs) -> Any:
-        """Centre plus what the mean expects of new rows."""
+        """Centre plus what the mean expects of new rows, on the scale of the fit."""
         if self.has_predictions_:
             given = check_predictions(inputs.predictions, len(points))
             if given is None:
                 raise InvalidParameterError(
                     "the fit was made with predictions: pass those of the new rows to predict, too."
                 )
-            return self.center_ + given
+            return self.center_ + self.label_transform_.forward(given)
         if self.mean_model_ is None:
             return self.center_
         return self.center_ + self.mean_model_.predict(points if inputs.features is None else inputs.features)
@@ -370,6 +406,8 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         data, process = found.data, found.process
         self.kernel_ = process.kernel
         self.center_, self.scale_ = process.center, process.scale
+        self.label_transform_, self.scale_choice_ = data.transform, found.scale_choice
+        self.atoms_, self.bounds_ = data.atoms, data.bounds
         self.mean_model_, self.mean_choice_ = found.mean.model, found.mean.choice
         self._points, self._fit_points = data.points, data.fit_points
         self._predictor = process.predictor
@@ -383,7 +421,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         self.n_copies_ = int(data.copies.positions.size)
         self.has_predictions_ = data.mean_inputs.predictions is not None
         self._similarity = as_kernel(None, data.points) if self._is(CONSTANT) else found.similarity
-        self._calibration = self._decision = None
+        self._calibration = None
         self._store_evidence(found)
         self._store_solver(process.fitted, process.scale)
 
@@ -392,17 +430,17 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         order = process.predictor.order
 
         def predict_at(absent: np.ndarray) -> Any:
-            inputs = data.mean_inputs.rows(absent)
-            given = {"mean_features": inputs.features, "predictions": inputs.predictions}
+            inputs, prior = data.mean_inputs.rows(absent), None
             if isinstance(self.kernel_, PrecomputedKernel):
                 prior = data.points.diagonal()[absent]
                 present = data.present if order is None else data.present[order]
-                crossed = data.points[np.ix_(absent, present)]
-                return self.predict(crossed, return_std=True, prior_variance=prior, **given)
-            return self.predict(take_points(data.points, absent), return_std=True, **given)
+                points = data.points[np.ix_(absent, present)]
+            else:
+                points = take_points(data.points, absent)
+            return self._on_scale(points, self._mean_at(points, inputs), True, prior)
 
-        evidence = evidence_in_label_units(process.fitted, self.scale_, order, data, predict_at)
-        self._evidence = evidence
+        self._evidence = evidence_of_labels(process, found.mean.out_of_fold, data, predict_at)
+        evidence = self._evidence.in_label_units
         self.noise_variance_, self.label_noise_ = evidence.noise_variance, evidence.label_noise
         self.loo_mean_, self.loo_variance_ = evidence.expected, evidence.variance
         self.loo_error_, self.z_ = evidence.error, evidence.z

@@ -1,29 +1,49 @@
-"""The stages of a fit, one after the other: prepared data, mean, process; evidence and decisions follow from these."""
+"""The stages of a fit, one after the other: prepared data, scale of the labels, mean, process; evidence and decisions follow."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mislabel._common.progress import Progress
+from mislabel.decisions import calibrate
+from mislabel.estimators.atoms_apart import LEAST_BESIDE, bounds_or_apart, chance_of_atom
+from mislabel.estimators.label_scale import AUTO, ScaleChoice, choose_scale, named_scale
 from mislabel.estimators.mean import FittedMean, MeanSettings, blocked_mean, fit_mean
+from mislabel.estimators.noise_level import learn_noise_level
 from mislabel.estimators.prepared import PreparedData
-from mislabel.estimators.process import FittedProcess, ProcessSettings, ProcessTask, constant_process, fit_process
+from mislabel.estimators.process import (
+    FittedProcess,
+    ProcessSettings,
+    ProcessTask,
+    constant_process,
+    fit_process,
+    refit_process,
+)
 from mislabel.kernels.adapters import as_kernel
 from mislabel.kernels.on_data import take
+from mislabel.likelihoods.error_densities import Errors
+from mislabel.likelihoods.transforms import Transform
 from mislabel.linalg.contract import FloatArray, IntArray
+
+#: Noise is the same in all rows.
+NONE = "none"
+#: A level that is believed less than this changes nothing worth another fit.
+LEAST_STRENGTH = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class FittedStages:
     """What the stages ended with.
 
-    data : in the order of the fit. similarity : the kernel that says which rows are alike.
+    data : in the order of the fit, on its scale. scale_choice : how that was chosen, where it was left open.
+    similarity : the kernel that says which rows are alike.
     """
 
     data: PreparedData
+    scale_choice: ScaleChoice | None
     mean: FittedMean
     process: FittedProcess
     similarity: Any
@@ -31,49 +51,120 @@ class FittedStages:
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """One fit: its data, what the user chose, and where randomness comes from."""
+    """One fit: its data, what the user chose, and where randomness comes from.
+
+    compares_features : whether rows are compared by numbers, rather than molecules or other objects by a kernel of theirs.
+    """
 
     data: PreparedData
+    compares_features: bool
+    transform: str
+    row_noise: str
     mean_settings: MeanSettings
     process_settings: ProcessSettings
     random_state: np.random.RandomState
     progress: Progress
 
     def run(self, kernel: Any) -> FittedStages:
-        """Fit the mean, then the process; ``kernel`` is the user's own, None for the default."""
+        """Choose the scale of the labels, fit the mean, then the process; ``kernel`` is the user's own, None for the default."""
+        data, choice = self._on_scale(self._with_atoms(kernel), kernel)
 
         def on_rows(index: IntArray, mean: FloatArray) -> FittedProcess:
-            return self._process(index, mean, kernel)
+            return self._process(data, index, mean, kernel)
 
-        mean, process = fit_mean(self.data, self.mean_settings, on_rows, self.random_state, self.progress)
+        mean, process = fit_mean(data, self.mean_settings, on_rows, self.random_state, self.progress)
         if process is None:
-            process = self._process(np.arange(self.data.present.size), mean.out_of_fold, kernel)
+            process = self._process(data, np.arange(data.present.size), mean.out_of_fold, kernel)
         if mean.choice is not None:
-            blocked = self._blocked(mean, process)
+            blocked = self._blocked(data, choice, mean, process)
             if blocked is not None:
                 return blocked
-        return FittedStages(self.data, mean, process, process.kernel)
+        process = self._with_row_noise(data, mean.out_of_fold, process)
+        return FittedStages(data, choice, mean, process, process.kernel)
 
-    def _process(self, index: IntArray, mean: FloatArray, kernel: Any) -> FittedProcess:
-        """A process on some of the labels that take part, or all of them, less a mean."""
+    def _with_row_noise(self, data: PreparedData, mean: FloatArray, process: FittedProcess) -> FittedProcess:
+        """The process with a base noise that depends on the row, where that describes the labels better."""
+        if self.row_noise == NONE or not self.compares_features or process.fitted.mixture is None:
+            return process
+        self.progress("noise by row", 0.9)
+        labels, expected, variance = data.fit_labels, process.loo_mean + mean, process.loo_variance
+        errors = Errors.of(labels, expected, variance, data.transform, data.own_intervals, data.log_beside)
+        jobs, known = self.mean_settings.n_jobs, np.where(errors.is_limit, np.nan, errors.error)
+        level = learn_noise_level(data.fit_features, expected, variance, known, self.random_state, jobs)
+        if level is None:
+            return process
+        found = calibrate(replace(errors, level=level), others_right=data.n_apart)
+        if not found.adjusted or found.strength < LEAST_STRENGTH:
+            return process
+        task = replace(self._task(data, mean), relative=np.exp(2.0 * found.strength * level))
+        return refit_process(process, task, self.process_settings)
+
+    def _with_atoms(self, kernel: Any) -> PreparedData:
+        """The data with labels at an atom apart, or, where that describes the labels better, as at a bound."""
         data = self.data
+        if not data.atoms.values:
+            return data
+        held = data.atoms.holds(data.own_labels)
+        if np.count_nonzero(~held) < LEAST_BESIDE:
+            return data
+        features = data.fit_features if self.compares_features else None
+        chance = chance_of_atom(held, features, self.random_state, self.mean_settings.n_jobs)
+        everywhere = np.full(data.labels.size, float(np.mean(held)))
+        everywhere[data.present] = chance
+        data.copies.follow(everywhere)
+        apart = data.with_apart(everywhere)
+        if not data.atoms.has_bounds:
+            return apart
+        self.progress("labels at bounds", 0.01)
+
+        def fit(chosen: PreparedData, index: IntArray) -> FittedProcess:
+            return self._process(chosen, index, np.zeros(index.size), kernel)
+
+        return bounds_or_apart(data, apart, chance, fit, self.random_state)
+
+    def _on_scale(self, data: PreparedData, kernel: Any) -> tuple[PreparedData, ScaleChoice | None]:
+        """The data on the scale that was asked for, or on the one that suits the labels of a table."""
+        labels = data.own_labels
+        if self.transform != AUTO:
+            return replace(data, transform=named_scale(self.transform, labels)), None
+        if not self.compares_features:
+            return data, None
+        predictions = data.fit_mean_inputs.predictions
+
+        def fit(index: IntArray, transform: Transform) -> FittedProcess:
+            mean = np.zeros(index.size) if predictions is None else transform.forward(predictions[index])
+            return self._process(replace(data, transform=transform), index, mean, kernel)
+
+        transform, choice = choose_scale(data, fit, self.random_state, self.progress)
+        return replace(data, transform=transform), choice
+
+    def _process(self, data: PreparedData, index: IntArray, mean: FloatArray, kernel: Any) -> FittedProcess:
+        """A process on some of the labels that take part, or all of them, less a mean."""
         if index.size == data.present.size:
-            task = ProcessTask(data.kernel, data.fit_points, data.fit_labels - mean, data.fit_variance, data.plan)
+            task = self._task(data, mean)
         else:
-            points = take(data.fit_points, index, data.kernel)
+            points, within = take(data.fit_points, index, data.kernel), data.fit_within
             target, known = data.fit_labels[index] - mean, data.fit_variance[index]
-            task = ProcessTask(as_kernel(kernel, points), points, target, known, None)
+            within = None if within is None else within[index].less(mean)
+            task = ProcessTask(as_kernel(kernel, points), points, target, known, None, within)
         return fit_process(task, self.process_settings, self.random_state, self.progress)
 
-    def _blocked(self, mean: FittedMean, process: FittedProcess) -> FittedStages | None:
+    def _task(self, data: PreparedData, mean: FloatArray) -> ProcessTask:
+        """All labels that take part, less a mean."""
+        within = data.fit_within
+        within = None if within is None else within.less(mean)
+        return ProcessTask(data.kernel, data.fit_points, data.fit_labels - mean, data.fit_variance, data.plan, within)
+
+    def _blocked(
+        self, data: PreparedData, choice: ScaleChoice | None, mean: FittedMean, process: FittedProcess
+    ) -> FittedStages | None:
         """The fit with blocked cross-fitting, where neighbouring rows vouch for each other's errors."""
         assert mean.choice is not None
-        found = blocked_mean(self.data, mean.choice, process, self.random_state, self.mean_settings.n_jobs)
+        found = blocked_mean(data, mean.choice, process, self.random_state, self.mean_settings.n_jobs)
         if found is None:
             return None
-        data = self.data.in_row_order()
+        data = data.in_row_order()
         kernel, plan = constant_process()
-        target = data.fit_labels - found.out_of_fold
-        task = ProcessTask(kernel, data.fit_points, target, data.fit_variance, plan)
+        task = replace(self._task(data, found.out_of_fold), kernel=kernel, plan=plan)
         flat = fit_process(task, self.process_settings, self.random_state, self.progress)
-        return FittedStages(data, found, flat, process.kernel)
+        return FittedStages(data, choice, found, flat, process.kernel)

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _num_samples, column_or_1d
@@ -337,3 +338,28 @@ def check_memory(size: int, available: float | None) -> None:
             f"an exact fit of {size} labels needs about {needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB may be used. "
             f"Pass rank='auto' for a low-rank fit, or fit at most {fits} labels at a time."
         )
+
+
+#: What may be written for a label that is an upper limit, a lower limit, or exact.
+SIDES: dict[Any, int] = {
+    **dict.fromkeys((-1, "<", "<=", "\u2264", "left"), -1),
+    **dict.fromkeys((1, ">", ">=", "\u2265", "right"), 1),
+    **dict.fromkeys((0, "=", "", None), 0),
+}
+
+
+def check_sides(censored: Any, size: int) -> NDArray[np.int8]:
+    """What is known of labels: -1 or "<" for at most so large, 1 or ">" for at least, 0, "=" or nothing for exact ones."""
+    if censored is None:
+        return np.zeros(size, dtype=np.int8)
+    given = pd.Series(censored).astype(object)
+    if given.size != size:
+        raise InvalidParameterError(f"censored has {given.size} entries for {size} labels: one each is needed.")
+    cells = [None if pd.isna(value) else value.strip() if isinstance(value, str) else value for value in given]
+    bad = [k for k, cell in enumerate(cells) if cell not in SIDES]
+    if bad:
+        raise InvalidParameterError(
+            f"censored must be -1 or '<' (the label is an upper limit), 1 or '>' (a lower limit), 0 or '=' (exact); got "
+            f"{given.iloc[bad[0]]!r} at position {bad[0]}."
+        )
+    return np.array([SIDES[cell] for cell in cells], dtype=np.int8)

@@ -1,26 +1,76 @@
 """Values that hold a fair share of the labels: zeros, detection limits, caps. They are a kind of label of their own.
 
 A count that is mostly zero, a balance of nothing, a percentage at 100: no smooth model expects them, and by their errors they
-would be called wrong as a block. They neither say how far other labels spread nor are judged by it.
+would be called wrong as a block. Such labels stand apart: whether a label is at an atom is one question, which features may
+answer, and where it is beside the atoms another, which the others beside them answer. Where hardly any label lies beyond an
+atom it may be a bound instead: then a label there says only that the number behind it lies there or beyond (Tobin 1958).
 """
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from mislabel.decisions.evidence import BoolArray, FloatArray
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 #: An atom holds at least this share of the labels, and so many of them.
 LEAST_SHARE = 0.05
 LEAST_COUNT = 10
-#: It is held so many times more often than the values beside it, of which so many on either side are looked at: the commonest of
-#: coarse grades is no atom.
+#: It is held so many times more often than any of the values beside it, of which so many on either side are looked at: the
+#: commonest of coarse grades is no atom.
 STANDS_OUT = 5.0
 BESIDE = 3
-#: On a scale of at most so many values only the lowest and the highest can be atoms.
-COARSE = 20
+#: Where at most so many common values, each of which so many labels have, hold most labels, only the lowest and the highest of
+#: them can be atoms.
+COARSE, COMMON, MOSTLY = 20, 0.01, 0.9
 #: Quantiles of the other labels that tell their range. A value further outside than this range is a fill value, not an atom.
 RANGE = (0.05, 0.95)
+#: An atom is a bound where at most this share of the labels, and of those at the atom, lies beyond it: these may be wrong.
+BEYOND = 0.1
+BEYOND_OF_ATOM = 0.5
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Values that many labels have; ``low`` and ``high`` are those that may be bounds, infinite where there is none."""
+
+    values: tuple[float, ...] = ()
+    low: float = -np.inf
+    high: float = np.inf
+
+    @classmethod
+    def of(cls, labels: FloatArray) -> Atoms:
+        """Of some labels; NaN ones do not count."""
+        known = labels[np.isfinite(labels)]
+        values, low, high = tuple(find_atoms(known).tolist()), -np.inf, np.inf
+        for value in values:
+            most = min(BEYOND * known.size, BEYOND_OF_ATOM * np.count_nonzero(known == value))
+            if np.count_nonzero(known < value) <= most:
+                low = max(low, value)
+            elif np.count_nonzero(known > value) <= most:
+                high = min(high, value)
+        return cls(values, low, high)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether one of them may be a bound."""
+        return bool(np.isfinite(self.low) or np.isfinite(self.high))
+
+    @property
+    def bounds(self) -> Atoms:
+        """Only those that may be bounds, taken for such."""
+        return Atoms(tuple(value for value in (self.low, self.high) if np.isfinite(value)), self.low, self.high)
+
+    def side(self, labels: FloatArray) -> NDArray[np.int8]:
+        """-1 for labels at the lower bound, 1 at the upper one, else 0."""
+        return np.asarray((labels == self.high).astype(np.int8) - (labels == self.low).astype(np.int8))
+
+    def holds(self, labels: FloatArray) -> BoolArray:
+        """Which labels are at one of them."""
+        return np.isin(labels, self.values)
 
 
 def find_atoms(labels: FloatArray) -> FloatArray:
@@ -30,21 +80,17 @@ def find_atoms(labels: FloatArray) -> FloatArray:
     if values.size < 2:
         return np.zeros(0)
     often = np.flatnonzero((counts >= LEAST_SHARE * known.size) & (counts >= LEAST_COUNT))
-    if values.size <= COARSE:
-        often = often[(often == 0) | (often == values.size - 1)]
+    common = np.flatnonzero(counts >= COMMON * known.size)
+    if common.size <= COARSE and counts[common].sum() >= MOSTLY * known.size:
+        often = np.intersect1d(often, common[[0, -1]])
     return np.array([values[k] for k in often if _stands_out(counts, int(k)) and _is_near(known, float(values[k]))])
-
-
-def at_atoms(labels: FloatArray) -> BoolArray:
-    """Which labels are at an atom."""
-    return np.isin(labels, find_atoms(labels))
 
 
 def _stands_out(counts: np.ndarray, position: int) -> bool:
     beside = np.concatenate(
         [counts[max(position - BESIDE, 0) : position], counts[position + 1 : position + 1 + BESIDE]]
     )
-    return bool(counts[position] >= STANDS_OUT * np.median(beside))
+    return bool(counts[position] >= STANDS_OUT * np.max(beside))
 
 
 def _is_near(labels: FloatArray, value: float) -> bool:

@@ -6,7 +6,7 @@ spread)`` if it is wrong, and all explanations are averaged over by expectation 
 processes with outliers, Kuss 2006). Each label is replaced by an effective label with an effective noise variance, whose
 influence is that of the mixture given what all *other* labels predict; and that prediction is the closed-form
 leave-one-out of the effective labels. The numbers that all labels share follow by expectation-maximisation on the way, at
-no further factorisation.
+no further factorisation. What a label says is a :mod:`mislabel.likelihoods`: known exactly, or to one side only.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mislabel.errors import KernelMatrixError
+from mislabel.likelihoods.mixture import Cavity, MixtureLikelihood, MixtureParameters, kept_share, least_spread_of
 from mislabel.linalg.contract import Covariance, FloatArray, SignalCovariance
 from mislabel.linalg.dense import DenseSignal
 from mislabel.linalg.jitter import stabilizing_jitter
@@ -31,17 +31,8 @@ SHORTER, LONGER = 0.5, 1.1
 ROUNDING = 1e-6
 #: Iterations, at most, before the shared numbers are learned: the effective labels come first.
 SETTLING = 3
-#: The share of wrong labels is kept below this.
-MOST_WRONG = 0.95
-#: Wrong labels are off by at least this multiple (squared) of a typical clean error: nearer, nobody can tell them apart.
-LEAST_SPREAD = 2.0
 #: A shared number changes by at most this factor in one iteration.
 LARGEST_RATIO = 4.0
-#: Steps of expectation-maximisation between two factorisations, and the relative change at which they end sooner.
-MOST_STEPS = 30
-STAYS = 1e-3
-#: Labels from which three numbers are told well enough; of more, as many are looked at for them, spread evenly.
-ENOUGH_LABELS = 50_000
 #: The shared numbers creep where the data say little: steps are lengthened by what the last one left, at most so far.
 LONGEST_STEP = 4.0
 #: The fit ends when the objective, minus twice a log likelihood, has twice in a row changed by less than this ...
@@ -52,33 +43,10 @@ STALLED = 8
 #: Then the shared numbers stay, and the effective labels may settle further, in at most so many iterations.
 POLISHING = 10
 MAX_ITER = 100
+#: Precision, relative to that of a wrong label, that a label which agrees with what is expected of it keeps at least.
+LEAST_PRECISION = 1e-6
 #: The base noise is kept above this part of the labels' variance.
 LEAST_BASE = 1e-8
-
-
-@dataclass(frozen=True)
-class LabelKinds:
-    """The numbers that all labels share.
-
-    fraction : share of wrong labels.
-    base : noise variance of a clean label.
-    spread : what a wrong one has in addition.
-    amplitude : factor on the signal's covariance.
-    """
-
-    fraction: float
-    base: float
-    spread: float
-    amplitude: float = 1.0
-
-    def coordinates(self) -> FloatArray:
-        """Logarithms of base, amplitude, odds of a wrong label, and spread: any four numbers are allowed."""
-        return np.log([self.base, self.amplitude, self.fraction / (1.0 - self.fraction), self.spread])
-
-    def moved(self, steps: FloatArray) -> LabelKinds:
-        """Somewhere else in those coordinates."""
-        base, amplitude, odds, spread = (float(number) for number in np.exp(self.coordinates() + steps))
-        return LabelKinds(odds / (1.0 + odds), base, spread, amplitude)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,24 +58,6 @@ class EffectiveLabels:
 
 
 @dataclass(frozen=True, eq=False)
-class Cavity:
-    """What all other labels say about each label, whichever of them are wrong.
-
-    error : label minus what they predict.
-    signal_variance : variance of the signal they predict.
-    variance : that of a clean label.
-    wrong : probability that the label is wrong.
-    log_density : of the label, under the mixture (up to ``log 2 pi / 2``).
-    """
-
-    error: FloatArray
-    signal_variance: FloatArray
-    variance: FloatArray
-    wrong: FloatArray
-    log_density: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class MixtureFit:
     """The Gaussian process given all labels, whichever of them are wrong.
 
@@ -115,9 +65,10 @@ class MixtureFit:
         ``weights`` are its solution for them.
     objective : minus twice the logarithm of the evidence, less ``n log 2 pi``; comparable with the paper's objective.
     residual : by how much the objective changed in the last iteration, per label.
+    labels : one number for each label.
     """
 
-    kinds: LabelKinds
+    mixture: MixtureParameters
     cavity: Cavity
     sites: EffectiveLabels
     weights: FloatArray
@@ -126,6 +77,7 @@ class MixtureFit:
     objective_path: FloatArray
     residual: float
     converged: bool
+    labels: FloatArray
 
     @property
     def noise_variance(self) -> FloatArray:
@@ -136,15 +88,13 @@ class MixtureFit:
     @property
     def label_noise(self) -> FloatArray:
         """Posterior mean of each label's error, beyond that of a clean label."""
-        share = self.kinds.spread / (self.cavity.variance + self.kinds.spread)
-        return self.cavity.wrong * share * self.cavity.error
+        return self.labels - self.cavity.mean - self.cavity.clean_shift
 
 
 def fit_mixture(
     signal: SignalCovariance,
-    labels: FloatArray,
-    fixed_noise: FloatArray,
-    start: LabelKinds,
+    likelihood: MixtureLikelihood,
+    start: MixtureParameters,
     sites: EffectiveLabels,
     *,
     least_base: float,
@@ -156,12 +106,12 @@ def fit_mixture(
 ) -> MixtureFit:
     """Iterate from the effective labels ``sites`` until predictions stay put.
 
-    fixed_noise : variances that every label has anyway (known measurement errors, jitter).
+    likelihood : what the labels say.
     least_base : the base noise stays above this.
     tol : change of the objective per label below which nothing more is done once the shared numbers stay put.
     settling : iterations, at most, before the shared numbers are learned; SETTLING unless the effective labels are good ones.
     """
-    kinds = start
+    mixture, labels = start, likelihood.labels
     search = _SharedNumbers(least_base, learn_amplitude)
     moving = MovingSites(sites)
     path: list[float] = []
@@ -170,19 +120,19 @@ def fit_mixture(
     for iteration in range(max_iter):
         site_labels, site_noise = moving.labels, moving.noise
         try:
-            covariance = signal.scaled(kinds.amplitude).with_noise(site_noise, site_labels)
+            covariance = signal.scaled(mixture.amplitude).with_noise(site_noise, site_labels)
         except KernelMatrixError:
             # The base noise has fallen to where the matrix is no longer positive definite to working precision.
             if not isinstance(signal, DenseSignal):
                 raise
-            kinds = search.lift(kinds, stabilizing_jitter(signal.scaled(kinds.amplitude), site_noise))
-            moving.noise = site_noise = np.maximum(site_noise, fixed_noise + kinds.base)
-            covariance = signal.scaled(kinds.amplitude).with_noise(site_noise, site_labels)
+            mixture = search.lift(mixture, stabilizing_jitter(signal.scaled(mixture.amplitude), site_noise))
+            moving.noise = site_noise = np.maximum(site_noise, likelihood.clean_noise(mixture))
+            covariance = signal.scaled(mixture.amplitude).with_noise(site_noise, site_labels)
         weights, precision = covariance.solve(site_labels), covariance.inverse_diagonal()
         # Leave-one-out predictions of the effective labels.
-        error, total = labels - site_labels + weights / precision, 1.0 / precision
+        mean, total = site_labels - weights / precision, 1.0 / precision
         signal_variance = np.maximum(total - site_noise, np.finfo(float).eps * total)
-        cavity = cavity_of(error, signal_variance, fixed_noise + kinds.base, kinds)
+        cavity = likelihood.cavity(mean, signal_variance, mixture)
         path.append(_objective(covariance, site_labels, weights, precision, cavity))
         residual = abs(path[-1] - path[-2]) / labels.size if iteration else np.inf
         if monitor is not None:
@@ -194,11 +144,11 @@ def fit_mixture(
         polished = settled is not None and (residual <= tol or iteration >= settled + POLISHING)
         if polished or iteration == max_iter - 1:
             break
-        moving.update(labels, fixed_noise + kinds.base, cavity, kinds)
+        moving.update(likelihood.clean_noise(mixture), cavity, mixture)
         if iteration >= learns_from and settled is None:
-            kinds = search.step(kinds, cavity, weights, precision, site_labels, site_noise)
+            mixture = search.step(likelihood, mixture, cavity, (weights, precision, site_labels, site_noise))
     return MixtureFit(
-        kinds=kinds,
+        mixture=mixture,
         cavity=cavity,
         sites=EffectiveLabels(site_labels, site_noise),
         weights=weights,
@@ -207,27 +157,13 @@ def fit_mixture(
         objective_path=np.array(path),
         residual=residual,
         converged=settled is not None,
+        labels=labels,
     )
 
 
 def _has_settled(path: list[float], limit: float) -> bool:
     still = len(path) > 2 and all(abs(path[-k] - path[-k - 1]) < limit for k in (1, 2))
     return still or (len(path) > STALLED and min(path[-STALLED:]) > min(path[:-STALLED]) - limit)
-
-
-def cavity_of(error: FloatArray, signal_variance: FloatArray, clean_noise: FloatArray, kinds: LabelKinds) -> Cavity:
-    """What predictions of the signal say about each label."""
-    clean = signal_variance + clean_noise
-    return Cavity(error, signal_variance, clean, *mixture_density(clean, error, kinds))
-
-
-def mixture_density(clean: FloatArray, error: FloatArray, kinds: LabelKinds) -> tuple[FloatArray, FloatArray]:
-    """Probability that a label is wrong, and the logarithm of its density (up to ``log 2 pi / 2``)."""
-    wide = clean + kinds.spread
-    log_clean = np.log1p(-kinds.fraction) - 0.5 * (np.log(clean) + error**2 / clean)
-    log_wrong = np.log(kinds.fraction) - 0.5 * (np.log(wide) + error**2 / wide)
-    both = np.logaddexp(log_clean, log_wrong)
-    return np.exp(log_wrong - both), both
 
 
 def _objective(
@@ -252,26 +188,23 @@ class MovingSites:
         self._share = np.full(start.labels.size, FIRST_SHARE)
         self._last = np.zeros(start.labels.size)
 
-    def update(self, labels: FloatArray, clean_noise: FloatArray, cavity: Cavity, kinds: LabelKinds) -> None:
+    def update(self, clean_noise: FloatArray, cavity: Cavity, mixture: MixtureParameters) -> None:
         """Towards effective labels that leave the signal with the mean and variance that the mixture leaves it with.
 
         Where a label is undecided its two readings lie so far apart that it *adds* to the variance; no positive noise
-        variance does that. There the noise is that of a wrong label, and only the mean is matched. Labels that contend
-        with each other swing to and fro: those go shorter ways.
+        variance does that. There the noise is that of a wrong label, and only the mean is matched. A label that says little (a
+        censored one, far from its bound) has next to no precision. Labels that contend with each other swing to and fro: those
+        go shorter ways.
         """
-        variance, wide = cavity.variance, cavity.variance + kinds.spread
-        pull_clean, pull_wrong = cavity.error / variance, cavity.error / wide
-        right = 1.0 - cavity.wrong
-        pull = right * pull_clean + cavity.wrong * pull_wrong  # d log density / d mean
-        mean_square = right * pull_clean**2 + cavity.wrong * pull_wrong**2
-        curvature = right / variance + cavity.wrong / wide - (mean_square - pull**2)
+        slope, curvature = cavity.slope, cavity.curvature
         rest = 1.0 - cavity.signal_variance * curvature
         # No precision above that of a clean label is wanted: with this as the least divisor none overflows.
         least = np.maximum(np.abs(curvature) * clean_noise, np.finfo(float).tiny)
         wanted = np.where(curvature > 0.0, curvature / np.maximum(rest, least), 0.0)
-        wanted = np.clip(wanted, 1.0 / (clean_noise + kinds.spread), 1.0 / clean_noise)
-        # The label that gives the signal its matched mean, m + c pull, at this precision.
-        target = labels - cavity.error + pull * (cavity.signal_variance + 1.0 / wanted)
+        lowest = np.where(cavity.error == 0.0, LEAST_PRECISION, 1.0) / (clean_noise + mixture.spread)
+        wanted = np.clip(wanted, lowest, 1.0 / clean_noise)
+        # The label that gives the signal its matched mean, m + c slope, at this precision.
+        target = cavity.mean + slope * (cavity.signal_variance + 1.0 / wanted)
         precision = 1.0 / self.noise
         move = wanted - precision
         swings = move * self._last < -((ROUNDING * precision) ** 2)
@@ -292,33 +225,35 @@ class _SharedNumbers:
 
     def step(
         self,
-        kinds: LabelKinds,
+        likelihood: MixtureLikelihood,
+        mixture: MixtureParameters,
         cavity: Cavity,
-        weights: FloatArray,
-        precision: FloatArray,
-        site_labels: FloatArray,
-        site_noise: FloatArray,
-    ) -> LabelKinds:
-        """The numbers of highest likelihood, given what is known of every label."""
-        found = likeliest_kinds(kinds, cavity)
+        state: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    ) -> MixtureParameters:
+        """The numbers of highest likelihood, given what is known of every label.
+
+        state : weights and precisions of the effective labels, these and their noise.
+        """
+        found = likelihood.likeliest(mixture, cavity)
         if self._learn_amplitude:
+            weights, precision, site_labels, site_noise = state
             growth = amplitude_ratio(site_labels, site_noise, weights, precision)
-            found = replace(found, amplitude=kinds.amplitude * growth)
-        steps = found.coordinates() - kinds.coordinates()
+            found = replace(found, amplitude=mixture.amplitude * growth)
+        steps = found.coordinates() - mixture.coordinates()
         self._lengthen(steps)
         limit = np.log(LARGEST_RATIO)
-        moved = kinds.moved(np.clip(self._length * steps, -limit, limit))
+        moved = mixture.moved(np.clip(self._length * steps, -limit, limit))
         return replace(
             moved,
-            fraction=_kept(moved.fraction, cavity.wrong.size),
+            fraction=kept_share(moved.fraction, cavity.wrong.size),
             base=max(moved.base, self._least_base),
-            spread=max(moved.spread, _least_spread(cavity)),
+            spread=max(moved.spread, least_spread_of(cavity.variance)),
         )
 
-    def lift(self, kinds: LabelKinds, jitter: float) -> LabelKinds:
+    def lift(self, mixture: MixtureParameters, jitter: float) -> MixtureParameters:
         """The base noise raised by ``jitter``, for good."""
-        self._least_base = kinds.base + jitter
-        return replace(kinds, base=self._least_base)
+        self._least_base = mixture.base + jitter
+        return replace(mixture, base=self._least_base)
 
     def _lengthen(self, steps: FloatArray) -> None:
         """Secant rule: a step that left most of the way to go was too short."""
@@ -327,49 +262,3 @@ class _SharedNumbers:
         longer = np.where(left < 1.0, self._length / np.maximum(1.0 - left, 1e-3), 2.0 * self._length)
         self._length = np.where(creeping, np.clip(longer, 1.0, LONGEST_STEP), 1.0)
         self._last = steps
-
-
-def likeliest_kinds(kinds: LabelKinds, cavity: Cavity) -> LabelKinds:
-    """Share of wrong labels, base noise and spread of highest likelihood, all labels' predictions being as they are.
-
-    By expectation-maximisation, which costs nothing beside a factorisation: one step of it for each would creep.
-    """
-    some = slice(None, None, -(-cavity.error.size // ENOUGH_LABELS))
-    error, others = cavity.error[some], cavity.variance[some] - kinds.base
-    least_spread = _least_spread(cavity)
-    for _ in range(MOST_STEPS):
-        last, clean = kinds, others + kinds.base
-        wide = clean + kinds.spread
-        wrong = mixture_density(clean, error, kinds)[0]
-        # Wrong labels have clean noise as well.
-        clean_square = _expected_square(kinds.base, clean, error)
-        wide_square = _expected_square(kinds.base, wide, error)
-        spread = wrong @ _expected_square(kinds.spread, wide, error) / wrong.sum()
-        kinds = replace(
-            kinds,
-            fraction=share_of(wrong),
-            base=float(np.mean((1.0 - wrong) * clean_square + wrong * wide_square)),
-            spread=max(float(spread), least_spread),
-        )
-        if abs(np.log(kinds.base / last.base)) + abs(np.log(kinds.fraction / last.fraction)) < STAYS:
-            break
-    return kinds
-
-
-def _least_spread(cavity: Cavity) -> float:
-    return LEAST_SPREAD * float(np.median(cavity.variance))
-
-
-def share_of(wrong: NDArray[np.float64] | NDArray[np.bool_]) -> float:
-    """Share of wrong labels, kept from none and from all."""
-    return _kept(float(wrong.mean()), wrong.size)
-
-
-def _kept(fraction: float, size: int) -> float:
-    return float(np.clip(fraction, 0.5 / (size + 1.0), MOST_WRONG))
-
-
-def _expected_square(part: float, total: FloatArray, error: FloatArray) -> FloatArray:
-    """Posterior second moment of a part, of variance ``part``, of an error with the given total variance."""
-    share = part / total
-    return np.asarray((share * error) ** 2 + part * (1.0 - share))

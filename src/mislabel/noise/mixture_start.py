@@ -7,17 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mislabel.likelihoods.mixture import LEAST_SPREAD, MixtureLikelihood, MixtureParameters, share_of
 from mislabel.linalg.contract import FloatArray, IntArray, SignalCovariance
 from mislabel.linalg.dense import DenseSignal
-from mislabel.noise.mixture import (
-    LEAST_BASE,
-    LEAST_SPREAD,
-    EffectiveLabels,
-    LabelKinds,
-    MixtureFit,
-    fit_mixture,
-    share_of,
-)
+from mislabel.noise.expectation_propagation import LEAST_BASE, EffectiveLabels, MixtureFit, fit_mixture
 
 #: Where nothing is known: share of wrong labels, and base noise relative to the labels' variance, high and low.
 FIRST_FRACTION = 0.3
@@ -30,22 +23,21 @@ ENOUGH = 1000
 SMALL = 2000
 
 
-def kinds_of(noise: FloatArray, base: float, labels: FloatArray) -> LabelKinds:
+def mixture_of(noise: FloatArray, base: float, labels: FloatArray) -> MixtureParameters:
     """A first guess from noise variances, one for each label, many of them zero."""
     noisy = noise > 0.0
     spread = float(noise[noisy].mean()) if noisy.any() else float(np.var(labels)) or 1.0
-    return LabelKinds(share_of(noisy), base, max(spread, LEAST_SPREAD * base))
+    return MixtureParameters(share_of(noisy), base, max(spread, LEAST_SPREAD * base))
 
 
-def kinds_of_some(
+def mixture_of_some(
     signal: SignalCovariance,
-    labels: FloatArray,
-    fixed_noise: FloatArray,
+    likelihood: MixtureLikelihood,
     variance: float,
     index: IntArray,
     *,
     learn_amplitude: bool,
-) -> LabelKinds:
+) -> MixtureParameters:
     """The shared numbers from some of the labels, without any guess: the better of a high and a low start of the base noise.
 
     From above the base noise comes down to the truth unless most labels are wrong and pass for noise that all share. The base
@@ -54,39 +46,29 @@ def kinds_of_some(
 
     variance : that of the labels, roughly.
     """
-    some = DenseSignal(signal.submatrix(index))
-    least = LEAST_BASE * variance
+    some, part = DenseSignal(signal.submatrix(index)), likelihood.some(index)
+    least, spread = LEAST_BASE * variance, max(float(np.var(part.labels)), variance)
     fits = []
     for start in FIRST_BASES:
-        kinds = LabelKinds(FIRST_FRACTION, start * variance, max(float(np.var(labels[index])), variance))
-        fits.append(
-            fit_mixture(
-                some,
-                labels[index],
-                fixed_noise[index],
-                kinds,
-                with_noise(labels[index], fixed_noise[index], kinds, np.full(index.size, kinds.spread)),
-                least_base=least,
-                learn_amplitude=learn_amplitude,
-            )
-        )
-    found = min(fits, key=lambda fit: fit.objective).kinds
+        mixture = MixtureParameters(FIRST_FRACTION, start * variance, spread)
+        sites = with_noise(part, mixture, np.full(index.size, spread))
+        fits.append(fit_mixture(some, part, mixture, sites, least_base=least, learn_amplitude=learn_amplitude))
+    found = min(fits, key=lambda fit: fit.objective).mixture
     return replace(found, base=FROM_ABOVE * found.base)
 
 
 def with_noise(
-    labels: FloatArray, fixed_noise: FloatArray, kinds: LabelKinds, noise: FloatArray | None = None
+    likelihood: MixtureLikelihood, mixture: MixtureParameters, noise: FloatArray | None = None
 ) -> EffectiveLabels:
     """The labels themselves, each with ``noise`` beyond that of a clean one; all alike if it is not known."""
-    own = kinds.fraction * kinds.spread if noise is None else noise
-    return EffectiveLabels(labels, fixed_noise + kinds.base + own)
+    own = mixture.fraction * mixture.spread if noise is None else noise
+    return EffectiveLabels(likelihood.labels, likelihood.clean_noise(mixture) + own)
 
 
 def fit_by_halves(
     signal: DenseSignal,
-    labels: FloatArray,
-    fixed_noise: FloatArray,
-    start: LabelKinds,
+    likelihood: MixtureLikelihood,
+    start: MixtureParameters,
     sites: EffectiveLabels,
     random_state: np.random.RandomState,
     **options: Any,
@@ -95,22 +77,21 @@ def fit_by_halves(
 
     What a label's own half says of it is less sure than what all labels say, and so a start that settles nothing too early.
     """
-    size = labels.size
+    size = likelihood.size
     if size <= SMALL:
-        return fit_mixture(signal, labels, fixed_noise, start, sites, **options)
+        return fit_mixture(signal, likelihood, start, sites, **options)
     values, noise, found = np.empty(size), np.empty(size), []
     for part in np.array_split(random_state.permutation(size), 2):
         index = np.sort(part)
         half = fit_by_halves(
             DenseSignal(signal.submatrix(index), signal.meter),
-            labels[index],
-            fixed_noise[index],
+            likelihood.some(index),
             start,
             EffectiveLabels(sites.labels[index], sites.noise[index]),
             random_state,
             **{**options, "tol": np.inf, "monitor": None},
         )
         values[index], noise[index] = half.sites.labels, half.sites.noise
-        found.append(half.kinds.coordinates())
-    kinds = start.moved(np.mean(found, axis=0) - start.coordinates())
-    return fit_mixture(signal, labels, fixed_noise, kinds, EffectiveLabels(values, noise), settling=1, **options)
+        found.append(half.mixture.coordinates())
+    mixture = start.moved(np.mean(found, axis=0) - start.coordinates())
+    return fit_mixture(signal, likelihood, mixture, EffectiveLabels(values, noise), settling=1, **options)

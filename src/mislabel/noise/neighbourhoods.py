@@ -18,16 +18,9 @@ from scipy.optimize import minimize
 
 from mislabel._common.progress import Progress
 from mislabel.kernels.on_data import KernelOnData, take_points
+from mislabel.likelihoods.mixture import Cavity, MixtureLikelihood, MixtureParameters, mixture_density
 from mislabel.linalg.contract import FloatArray, IntArray
-from mislabel.noise.mixture import (
-    Cavity,
-    EffectiveLabels,
-    LabelKinds,
-    MovingSites,
-    cavity_of,
-    likeliest_kinds,
-    mixture_density,
-)
+from mislabel.noise.expectation_propagation import EffectiveLabels, MovingSites
 from mislabel.noise.mixture_start import with_noise
 
 #: Labels that each prediction is made from: the nearest, and as many at random.
@@ -123,7 +116,7 @@ def _predicted(matrices: FloatArray, labels: FloatArray, noise: FloatArray) -> _
 class LocalFit:
     """Right and wrong labels averaged over, each label seen from its neighbours."""
 
-    kinds: LabelKinds
+    mixture: MixtureParameters
     cavity: Cavity
     sites: EffectiveLabels
 
@@ -136,9 +129,8 @@ class LocalFit:
 def fit_locally(
     kernel: KernelOnData,
     around: Neighbourhoods,
-    labels: FloatArray,
-    fixed_noise: FloatArray,
-    start: LabelKinds,
+    likelihood: MixtureLikelihood,
+    start: MixtureParameters,
     sites: EffectiveLabels,
     *,
     least_base: float,
@@ -149,20 +141,20 @@ def fit_locally(
     around : the neighbourhoods of all labels.
     """
     matrices = start.amplitude * around.matrices(kernel)
-    moving, kinds = MovingSites(sites), start
+    moving, mixture = MovingSites(sites), start
     for sweep in range(sweeps):
-        mean, variance = np.empty(labels.size), np.empty(labels.size)
+        mean, variance = np.empty(likelihood.size), np.empty(likelihood.size)
         for part, some in around.chunks():
             found = _predicted(matrices[part], moving.labels[some.members], moving.noise[some.members])
             mean[part], variance[part] = found.mean, found.variance
-        cavity = cavity_of(labels - mean, variance, fixed_noise + kinds.base, kinds)
+        cavity = likelihood.cavity(mean, variance, mixture)
         if sweep == sweeps - 1:
             break
-        moving.update(labels, fixed_noise + kinds.base, cavity, kinds)
+        moving.update(likelihood.clean_noise(mixture), cavity, mixture)
         if sweep:
-            found_kinds = likeliest_kinds(kinds, cavity)
-            kinds = replace(found_kinds, base=max(found_kinds.base, least_base))
-    return LocalFit(kinds, cavity, EffectiveLabels(moving.labels, moving.noise))
+            found_mixture = likelihood.likeliest(mixture, cavity)
+            mixture = replace(found_mixture, base=max(found_mixture.base, least_base))
+    return LocalFit(mixture, cavity, EffectiveLabels(moving.labels, moving.noise))
 
 
 @dataclass(eq=False)
@@ -181,7 +173,7 @@ class LocalDensity:
 
     def __post_init__(self) -> None:
         self._level = self._mean_diagonal(self.kernel)
-        self._own = np.maximum(self.local.sites.noise - self.local.kinds.base, 0.0)
+        self._own = np.maximum(self.local.sites.noise - self.local.mixture.base, 0.0)
 
     def _mean_diagonal(self, kernel: KernelOnData) -> float:
         return float(np.mean(kernel.kernel.diag(take_points(kernel.points, self.around.targets))))
@@ -189,27 +181,27 @@ class LocalDensity:
     @property
     def start(self) -> FloatArray:
         """Hyperparameters of the kernel and the base noise, as logarithms."""
-        return np.append(self.kernel.theta, np.log(self.local.kinds.base))
+        return np.append(self.kernel.theta, np.log(self.local.mixture.base))
 
     def __call__(self, phi: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient at ``phi``."""
         kernel = self.kernel.at(phi[:-1])
         mean_diagonal = self._mean_diagonal(kernel)
-        factor = self.local.kinds.amplitude * self._level / mean_diagonal
-        kinds = replace(self.local.kinds, base=float(np.exp(phi[-1])))
+        factor = self.local.mixture.amplitude * self._level / mean_diagonal
+        mixture = replace(self.local.mixture, base=float(np.exp(phi[-1])))
         value, along, slope, level_slope = 0.0, 0.0, np.zeros(phi.size), np.zeros(phi.size - 1)
         for _, some in self.around.chunks():
             matrices, slopes = some.matrices_with_slopes(kernel)
             matrices *= factor
             slopes *= factor
-            noise = self._own[some.members] + kinds.base
+            noise = self._own[some.members] + mixture.base
             found = _predicted(matrices, self.local.sites.labels[some.members], noise)
             error = self.labels[some.targets] - found.mean
-            clean = found.variance + self.fixed_noise[some.targets] + kinds.base
-            wrong, density = mixture_density(clean, error, kinds)
+            clean = found.variance + self.fixed_noise[some.targets] + mixture.base
+            wrong, density = mixture_density(clean, error, mixture)
             value -= float(density.sum())
             # Derivatives of the density by mean and by variance.
-            wide = clean + kinds.spread
+            wide = clean + mixture.spread
             by_mean = error * ((1.0 - wrong) / clean + wrong / wide)
             by_variance = 0.5 * (
                 (1.0 - wrong) * (error**2 / clean - 1.0) / clean + wrong * (error**2 / wide - 1.0) / wide
@@ -224,7 +216,7 @@ class LocalDensity:
             level_slope += slopes[:, -1, -1].sum(axis=0) / factor
             pulled = -np.einsum("ti,ti->t", found.shares, found.pulls)
             widened = np.einsum("ti,ti->t", found.shares, found.shares) + 1.0
-            slope[-1] -= kinds.base * float(by_mean @ pulled + by_variance @ widened)
+            slope[-1] -= mixture.base * float(by_mean @ pulled + by_variance @ widened)
         count = self.around.targets.size
         slope[:-1] += along * level_slope / (count * mean_diagonal)
         return value / count, slope / count
@@ -239,27 +231,28 @@ def refine_locally(
     kernel: KernelOnData,
     labels: FloatArray,
     fixed_noise: FloatArray,
-    kinds: LabelKinds,
+    mixture: MixtureParameters,
     random_state: np.random.RandomState,
     *,
     least_base: float,
     progress: Progress,
-) -> tuple[KernelOnData, LabelKinds]:
+) -> tuple[KernelOnData, MixtureParameters]:
     """The kernel, from ``kernel`` on, under which neighbours predict the labels best, and the shared numbers that go with it.
 
     kernel : on the labels that take part; few enough for all their pairs to be looked at.
     """
-    sites = with_noise(labels, fixed_noise, kinds)
-    best: tuple[float, KernelOnData, LabelKinds] | None = None
+    likelihood = MixtureLikelihood.of_exact(labels, fixed_noise)
+    sites = with_noise(likelihood, mixture)
+    best: tuple[float, KernelOnData, MixtureParameters] | None = None
     for turn in range(ROUNDS + 1):
         progress("hyperparameters, neighbourhoods", turn / (ROUNDS + 1))
         around = Neighbourhoods.of(kernel, NEAR, FAR, random_state)
         sweeps = LATER_SWEEPS if turn else SWEEPS
-        local = fit_locally(kernel, around, labels, fixed_noise, kinds, sites, least_base=least_base, sweeps=sweeps)
+        local = fit_locally(kernel, around, likelihood, mixture, sites, least_base=least_base, sweeps=sweeps)
         # What suits some labels, with their neighbours held, need not suit all: then the last kernel stays.
         if best is not None and not local.log_density > best[0]:
             break
-        best = local.log_density, kernel, local.kinds
+        best = local.log_density, kernel, local.mixture
         if turn == ROUNDS:
             break
         targets = np.sort(random_state.choice(labels.size, min(TARGETS, labels.size), replace=False))
@@ -267,7 +260,7 @@ def refine_locally(
         if not turn and not np.any(np.abs(density(density.start)[1][:-1]) > FLAT):
             break
         kernel, base = _searched(density, least_base)
-        kinds, sites = replace(local.kinds, base=base), local.sites
+        mixture, sites = replace(local.mixture, base=base), local.sites
     assert best is not None
     return best[1], best[2]
 

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mislabel.decisions import q_values
-from mislabel.decisions.atoms import find_atoms
 from mislabel.decisions.patterns import confidence_words
-from mislabel.decisions.thresholds import does_not_fit
 from mislabel.estimators.mean_functions import mean_words
 from mislabel.estimators.process import CONSTANT
 from mislabel.report.findings import Findings
@@ -122,22 +119,25 @@ def set_aside_line(audit: Findings) -> str:
     return f"{reason[:1].upper()}{reason[1:]}."
 
 
-def _unjudged_lines(audit: Findings, decimal: str) -> list[str]:
-    """Which labels were not judged, or why none was called wrong."""
-    evidence = audit.model.judged_evidence_
-    lines = []
-    if evidence.unjudged.any():
-        values = ", ".join(number(value, decimal=decimal) for value in find_atoms(evidence.label))
-        share = percent(float(np.mean(evidence.unjudged)))
-        held = count(int(evidence.unjudged.sum()), "label")
-        lines.append(
-            f"{held} ({share}) {'equals' if evidence.unjudged.sum() == 1 else 'equal'} {values}, far more than any value nearby: "
-            "a kind of label of its own, which is not judged by the spread of the others."
+def _kind_lines(audit: Findings, decimal: str) -> list[str]:
+    """What kind of labels these are, and why none was called wrong."""
+    model, lines = audit.model, []
+    held = int(np.count_nonzero(model.atoms_.holds(model.labels_)))
+    if held:
+        values = " or ".join(number(value, decimal=decimal) for value in model.atoms_.values)
+        share = percent(held / int(np.count_nonzero(np.isfinite(model.labels_))))
+        told = (
+            "there and beyond, labels were taken to be cut off"
+            if model.bounds_.has_bounds
+            else "whether a label is one of these is judged by the features, and the others are judged by one another"
         )
-    if audit.threshold == "fdr" and does_not_fit(evidence, q_values(evidence) <= audit.fdr):
+        verb = "equals" if held == 1 else "equal"
+        lines.append(f"{count(held, 'label')} ({share}) {verb} {values}, far more than any value nearby: {told}.")
+    calibration = audit.model.calibration_
+    if audit.threshold == "fdr" and calibration.contested:
         lines.append(
-            "So many labels lie far from what the others predict that the model does not fit them: none is called wrong. "
-            "The ranking may still help; more or other columns, or another label, would help more."
+            "Some labels lie far from what the others predict, but right labels with heavy tails explain that as well as wrong "
+            "ones do: none is called wrong. The ranking may still help; more or other columns would help more."
         )
     return lines
 
@@ -169,7 +169,7 @@ def trust_lines(audit: Findings, decimal: str = ".") -> list[str]:
             f"Clean labels spread differently from what the model alone would promise{tails}{larger}; z, p-values and "
             "intervals allow for that."
         )
-    lines += _unjudged_lines(audit, decimal)
+    lines += _kind_lines(audit, decimal)
     if model.n_copies_:
         lines.append(
             f"{count(model.n_copies_, 'row')} repeat an earlier one, label included: each such record was judged once, and all "

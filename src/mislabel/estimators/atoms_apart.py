@@ -1,0 +1,92 @@
+"""What becomes of labels at an atom: they stand apart, or say only that the number behind them lies at a bound or beyond.
+
+Both describe all labels, those at the atom by a probability and those beside it by a density, so that they can be compared.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mislabel.decisions import Calibration, calibrate
+from mislabel.errors import MislabelWarning
+from mislabel.estimators.forest import out_of_bag
+from mislabel.estimators.prepared import PreparedData
+from mislabel.estimators.process import FittedProcess
+from mislabel.likelihoods.error_densities import Errors
+from mislabel.linalg.contract import FloatArray, IntArray
+
+#: Labels beside the atoms without which nothing stands apart.
+LEAST_BESIDE = 50
+#: Chances of being at an atom are drawn to that of all rows as by one row among so many: leaves of a forest hold few.
+ROWS_BEHIND = 10.0
+#: Rows on which both are compared, at most.
+COMPARED = 500
+#: A description that makes many labels wrong is none: prior ``(1 - share)^MANY_WRONG`` on the share of wrong labels.
+MANY_WRONG = 30.0
+
+#: A process fitted to some of the labels that take part, by position.
+FitsOn = Callable[[PreparedData, IntArray], FittedProcess]
+
+
+def chance_of_atom(
+    held: np.ndarray, features: Any, random_state: np.random.RandomState, n_jobs: int | None
+) -> FloatArray:
+    """For each row, how often a right label is at an atom, by what the features tell of others; the same for all without any."""
+    everywhere = float(held.mean())
+    if features is None:
+        return np.full(held.size, everywhere)
+    found = out_of_bag(features, np.zeros((held.size, 0)), held.astype(float), random_state, n_jobs)
+    return np.asarray((ROWS_BEHIND * found + everywhere) / (ROWS_BEHIND + 1.0))
+
+
+def bounds_or_apart(
+    data: PreparedData, apart: PreparedData, chance: FloatArray, fit: FitsOn, random_state: np.random.RandomState
+) -> PreparedData:
+    """The better description of the labels of ``data``: with bounds, or ``apart``, whose rows are at atoms by ``chance``."""
+    bounded, size = data.with_bounds(), data.present.size
+    if bounded.atoms.values != bounded.bounds.values:
+        bounded = bounded.with_apart(_chance_of_others(data, apart))
+    index = np.arange(size)
+    if size > COMPARED:
+        index = np.sort(random_state.choice(size, COMPARED, replace=False))
+    with warnings.catch_warnings():
+        # What a candidate has to warn of matters only if it is chosen.
+        warnings.simplefilter("ignore", MislabelWarning)
+        densities = [_log_density(candidate, data.present[index], chance[index], fit) for candidate in (apart, bounded)]
+    return apart if densities[0] >= densities[1] else bounded
+
+
+def _chance_of_others(data: PreparedData, apart: PreparedData) -> FloatArray:
+    """The chances of all rows where only atoms that are no bounds stand apart: in proportion to these."""
+    assert apart.chance is not None
+    held = data.atoms.holds(data.labels)
+    others = np.mean(~data.atoms.bounds.holds(data.labels[held]))
+    return np.asarray(float(others) * apart.chance)
+
+
+def _log_density(data: PreparedData, positions: IntArray, chance: FloatArray, fit: FitsOn) -> float:
+    """Of the labels at ``positions``, all together."""
+    taking_part = np.flatnonzero(np.isin(data.present, positions))
+    process = fit(data, taking_part)
+    intervals, beside = data.own_intervals, data.log_beside
+    errors = Errors.of(
+        data.fit_labels[taking_part],
+        process.loo_mean,
+        process.loo_variance,
+        data.transform,
+        None if intervals is None else intervals[taking_part],
+        None if beside is None else beside[taking_part],
+    )
+    held = np.zeros(positions.size, dtype=bool) if data.apart is None else data.apart[positions]
+    found = calibrate(errors, others_right=int(np.count_nonzero(held)))
+    if not np.isfinite(found.log_density):
+        return -np.inf
+    return taking_part.size * found.log_density + _prior(found) + float(np.sum(np.log(chance[held])))
+
+
+def _prior(found: Calibration) -> float:
+    return MANY_WRONG * float(np.log1p(-found.wrong_fraction))
