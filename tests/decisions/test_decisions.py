@@ -141,12 +141,12 @@ def test_labels_at_an_atom_are_judged_by_how_probable_it_is():
     evidence = make([0.0, 0.0, 9.0, 0.2])
     at_atom, chance = np.array([True, True, False, False]), np.array([0.9, 0.001, 0.5, 0.5])
     found = KNOWN.apply(replace(evidence, at_atom=at_atom, chance=chance))
-    odds = np.log(0.25) + np.log(0.25) - np.log(chance[:2])
+    odds = np.log(0.25) + np.log(chance.mean()) - np.log(chance[:2])
     np.testing.assert_allclose(found.log_odds[:2], odds)
     np.testing.assert_allclose(p_values(found)[:2], chance[:2])
     assert q_values(found)[0] > 0.5
     # What is beside an atom where most labels are at it is the more surprising.
     rare = KNOWN.apply(replace(evidence, at_atom=at_atom, chance=np.array([0.9, 0.001, 0.99, 0.5])))
-    assert rare.log_odds[2] == pytest.approx(found.log_odds[2] + np.log(50.0))
+    assert rare.log_odds[2] > found.log_odds[2] + 2.0
     # Where nothing is known of wrong labels, they are not tested.
     assert q_values(replace(found, log_odds=None))[0] == 1.0

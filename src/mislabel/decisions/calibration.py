@@ -46,8 +46,6 @@ _NORMAL_FROM = 60.0
 #: Labels off by more standard deviations are at least as odd as any nearer one: which are looked at, as shares of the way.
 FAR = 4.0
 NEARER = tuple(np.geomspace(1e-4, 1.0, 120).tolist())
-#: How often a wrong label is at an atom, as a multiple of how often a label is.
-WRONG_AT_ATOM = 0.5
 #: Log odds, before the errors are seen, that there are some wrong labels: somebody looks for them.
 PRIOR_ODDS = 2.0
 #: A share of wrong labels above this is contested where heavy tails are nearly as probable: below these log odds.
@@ -161,9 +159,9 @@ class Calibration:
         return found
 
     def _at_atom(self, evidence: Evidence) -> FloatArray:
-        """Logarithm of the odds for labels at an atom: wrong ones get there more rarely than right ones in general do."""
+        """Logarithm of the odds for labels at an atom: wrong ones are there as often as labels in general."""
         assert evidence.chance is not None
-        share = WRONG_AT_ATOM * float(np.mean(evidence.stands_apart))
+        share = float(np.mean(evidence.chance))
         odds = np.log(self.wrong_fraction) - np.log1p(-self.wrong_fraction)
         return np.asarray(odds + np.log(max(share, np.finfo(float).tiny)) - np.log(evidence.chance))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mislabel.likelihoods.atoms import Atoms
-from mislabel.likelihoods.error_densities import Errors, intervals_of
+from mislabel.likelihoods.error_densities import Errors, intervals_of, log_beside_of
 from mislabel.likelihoods.transforms import Identity, Transform
 
 FloatArray = NDArray[np.float64]
@@ -79,7 +79,7 @@ class Evidence:
         """How far labels are off, for those who describe it."""
         side = np.zeros(self.label.size, dtype=np.int8) if self.side is None else self.side
         intervals = intervals_of(self.transform.inverse(self.label), self.half_step, side)
-        beside = None if self.chance is None else np.log1p(-self.chance)
+        beside = None if self.chance is None else log_beside_of(self.chance)
         return Errors.of(self.label, self.expected, self.variance, self.transform, intervals, beside)
 
     def some(self, index: NDArray[np.intp]) -> Evidence:

@@ -26,7 +26,7 @@ ROWS_BEHIND = 10.0
 #: Rows on which both are compared, at most.
 COMPARED = 500
 #: A description that makes many labels wrong is none: prior ``(1 - share)^MANY_WRONG`` on the share of wrong labels.
-MANY_WRONG = 30.0
+MANY_WRONG = 100.0
 
 #: A process fitted to some of the labels that take part, by position.
 FitsOn = Callable[[PreparedData, IntArray], FittedProcess]
@@ -85,7 +85,10 @@ def _log_density(data: PreparedData, positions: IntArray, chance: FloatArray, fi
     found = calibrate(errors, others_right=int(np.count_nonzero(held)))
     if not np.isfinite(found.log_density):
         return -np.inf
-    return taking_part.size * found.log_density + _prior(found) + float(np.sum(np.log(chance[held])))
+    # Errors say how the chance to be beside the atoms compares with that of all rows.
+    everywhere = 0.0 if data.chance is None else float(np.log1p(-np.mean(data.chance)))
+    at_atoms = float(np.sum(np.log(chance[held])))
+    return taking_part.size * (found.log_density + everywhere) + _prior(found) + at_atoms
 
 
 def _prior(found: Calibration) -> float:

@@ -30,7 +30,7 @@ LEAST_LABELS = 60
 #: Nats per label that another scale must gain over the labels as they are.
 LEAST_ADVANTAGE = 0.005
 #: A scale that makes many labels wrong is none: prior ``(1 - share)^MANY_WRONG`` on the share of wrong labels.
-MANY_WRONG = 30.0
+MANY_WRONG = 100.0
 #: Only labels that reach further up than down are looked at, but for scales that are even: others squeeze large labels. These are
 #: the quantiles between which labels reach, with room for wrong ones beyond.
 REACH = (0.2, 0.8)

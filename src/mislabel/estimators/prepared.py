@@ -23,7 +23,7 @@ from mislabel.kernels.adapters import as_kernel
 from mislabel.kernels.contract import RemoteRows
 from mislabel.kernels.on_data import kept, take
 from mislabel.likelihoods.atoms import Atoms
-from mislabel.likelihoods.error_densities import Intervals, intervals_of
+from mislabel.likelihoods.error_densities import Intervals, intervals_of, log_beside_of
 from mislabel.likelihoods.transforms import Identity, Transform
 from mislabel.linalg.contract import FloatArray, IntArray
 
@@ -138,8 +138,8 @@ class PreparedData:
 
     @property
     def log_beside(self) -> FloatArray | None:
-        """Logarithm of the chance that a right label of each row that takes part is not at an atom; None where there are none."""
-        return None if self.chance is None else np.log1p(-self.chance[self.present])
+        """For each row that takes part, :func:`log_beside_of` it; None where no label stands apart."""
+        return None if self.chance is None else log_beside_of(self.chance)[self.present]
 
     @property
     def fit_within(self) -> Intervals | None:

@@ -23,9 +23,10 @@ LEAST_COUNT = 10
 #: commonest of coarse grades is no atom.
 STANDS_OUT = 5.0
 BESIDE = 3
-#: Where at most so many common values, each of which so many labels have, hold most labels, only the lowest and the highest of
-#: them can be atoms.
+#: Where at most so many common values, each of which so many labels have, hold most labels, others than the lowest and the
+#: highest of them must stand out further.
 COARSE, COMMON, MOSTLY = 20, 0.01, 0.9
+STANDS_OUT_INSIDE = 10.0
 #: Quantiles of the other labels that tell their range. A value further outside than this range is a fill value, not an atom.
 RANGE = (0.05, 0.95)
 #: An atom is a bound where at most this share of the labels, and of those at the atom, lies beyond it: these may be wrong.
@@ -82,15 +83,16 @@ def find_atoms(labels: FloatArray) -> FloatArray:
     often = np.flatnonzero((counts >= LEAST_SHARE * known.size) & (counts >= LEAST_COUNT))
     common = np.flatnonzero(counts >= COMMON * known.size)
     if common.size <= COARSE and counts[common].sum() >= MOSTLY * known.size:
-        often = np.intersect1d(often, common[[0, -1]])
+        inside = np.setdiff1d(often, common[[0, -1]])
+        often = np.setdiff1d(often, [k for k in inside if not _stands_out(counts, int(k), STANDS_OUT_INSIDE)])
     return np.array([values[k] for k in often if _stands_out(counts, int(k)) and _is_near(known, float(values[k]))])
 
 
-def _stands_out(counts: np.ndarray, position: int) -> bool:
+def _stands_out(counts: np.ndarray, position: int, times: float = STANDS_OUT) -> bool:
     beside = np.concatenate(
         [counts[max(position - BESIDE, 0) : position], counts[position + 1 : position + 1 + BESIDE]]
     )
-    return bool(counts[position] >= STANDS_OUT * np.max(beside))
+    return bool(counts[position] >= times * np.max(beside))
 
 
 def _is_near(labels: FloatArray, value: float) -> bool:

@@ -72,6 +72,14 @@ def intervals_of(labels: FloatArray, half_step: float, side: NDArray[np.int8]) -
     )
 
 
+def log_beside_of(chance: FloatArray) -> FloatArray:
+    """How much rarer, or more frequent, right labels beside the atoms are in each row than in all rows, as a logarithm.
+
+    chance : for all rows, that a right label is at an atom. Wrong labels are anything: they are beside as often as labels in general.
+    """
+    return np.asarray(np.log1p(-chance) - np.log1p(-np.mean(chance)))
+
+
 @dataclass(frozen=True, eq=False)
 class Errors:
     """Labels less what was expected of them, on the scale of the fit and in label units.
