@@ -67,7 +67,8 @@ def test_the_rival_is_a_density_of_exact_and_of_rounded_errors(skew):
     # No step at zero, where the two sides meet.
     assert density[399_999] == pytest.approx(density[400_001], rel=1e-3)
     ends = np.arange(-400.0, 400.0)
-    whole = Errors.of(ends, np.zeros(800), np.ones(800), intervals=intervals_of(ends, 0.5, np.zeros(800, np.int8)))
+    steps_of_one = intervals_of(ends, 0.5, np.zeros(800, np.int8))
+    whole = replace(Errors.of(ends, np.zeros(800), np.ones(800)), within=steps_of_one, outer_within=steps_of_one)
     rounded = np.exp(two_sided(whole, np.full(800, 1.3**2), (3.0, 5.0), skew).value)
     assert rounded.sum() == pytest.approx(1.0, abs=1e-3)
     assert rounded[403] == pytest.approx(np.mean(density[402_500:403_501]), rel=1e-3)

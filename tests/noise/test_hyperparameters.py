@@ -93,6 +93,17 @@ def test_strategies_agree_on_the_objective(friedman):
     assert max(values.values()) - min(values.values()) < 0.05 * abs(min(values.values()))
 
 
+def test_a_search_that_begins_with_similar_labels_stays_where_it_was_good_in_fewer_steps(friedman):
+    task, wrong, _ = make_task(friedman)
+    cold = tune(task, "bilevel", random_state=np.random.RandomState(0))
+    warm = tune(task, "bilevel", random_state=np.random.RandomState(0), start=(cold.kernel, cold.base))
+    assert warm.objective < cold.objective + 0.01 * task.labels.size
+    assert warm.n_evaluations < cold.n_evaluations
+    other, wrong, _ = make_task(friedman, rate=0.15, seed=1)
+    moved = tune(other, "bilevel", random_state=np.random.RandomState(0), start=(cold.kernel, cold.base))
+    assert moved.noise[wrong].sum() > 0.9 * moved.noise.sum()
+
+
 def test_restarts_are_reproducible_and_not_worse(friedman):
     task, _, _ = make_task(friedman, size=100)
     once = tune(task, "bilevel", random_state=np.random.RandomState(3), n_restarts=2)

@@ -226,9 +226,13 @@ def fit_noise_model(
     options: FitOptions,
     random_state: np.random.RandomState,
     progress: Progress,
+    similar: Fitted | None = None,
 ) -> Fitted:
-    """Fit kernel, base noise and noise variances to centred, scaled labels."""
-    fit = _ExactFit(kernel, likelihood, options, random_state, progress)
+    """Fit kernel, base noise and noise variances to centred, scaled labels.
+
+    similar : a fit to labels like these, from whose hyperparameters the search begins.
+    """
+    fit = _ExactFit(kernel, likelihood, options, random_state, progress, similar)
     fitted = fit.average() if options.averages and not fit.flat else fit.maximise()
     warn_of_ending(fitted, options)
     return fitted
@@ -268,6 +272,7 @@ class _ExactFit:
     options: FitOptions
     random_state: np.random.RandomState
     progress: Progress
+    similar: Fitted | None = None
 
     def __post_init__(self) -> None:
         self.labels, self.known_noise = self.likelihood.labels, self.likelihood.fixed_noise
@@ -375,6 +380,9 @@ class _ExactFit:
         return judge(noise, cavity.error, cavity.variance, known, base, robust_variance(self.labels))
 
     def _tuned(self, base: float | None, *, shape_only: bool = False, kernel: KernelOnData | None = None) -> Tuned:
+        start = None
+        if self.similar is not None and is_refinable(self.kernel):
+            start = self.similar.kernel, self.similar.base
         return tune(
             self._task(kernel or self.kernel, base),
             self.options.tune,
@@ -382,6 +390,7 @@ class _ExactFit:
             n_restarts=self.options.n_restarts if kernel is None else 0,
             progress=self.progress,
             shape_only=shape_only,
+            start=start,
         )
 
     def maximise(self) -> Fitted:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -42,10 +42,14 @@ FitsOnScale = Callable[[IntArray, Transform], FittedProcess]
 
 @dataclass(frozen=True)
 class ScaleChoice:
-    """Which scale was chosen, and the mean log density per label of every candidate; none where nothing was compared."""
+    """Which scale was chosen, and the mean log density per label of every candidate; none where nothing was compared.
+
+    process : that of the chosen scale, on the labels that were compared; None where none were.
+    """
 
     name: str
     densities: dict[str, float]
+    process: FittedProcess | None = field(default=None, repr=False, compare=False)
 
 
 def named_scale(name: str, labels: FloatArray) -> Transform:
@@ -72,17 +76,18 @@ def choose_scale(
     index = np.arange(labels.size)
     if labels.size > COMPARED_AT_ONCE:
         index = np.sort(random_state.choice(labels.size, COMPARED, replace=False))
-    densities = {}
+    densities, processes = {}, {}
     with warnings.catch_warnings():
         # What a candidate has to warn of matters only if it is chosen.
         warnings.simplefilter("ignore", MislabelWarning)
         for step, transform in enumerate(candidates):
             progress(f"labels {transform.words}", 0.02 * step)
-            densities[transform.name] = _density(fit(index, transform), data, index, transform)
+            processes[transform.name] = process = fit(index, transform)
+            densities[transform.name] = _density(process, data, index, transform)
     best = max(candidates, key=lambda transform: densities[transform.name])
     if densities[best.name] < densities[Identity.name] + LEAST_ADVANTAGE:
         best = candidates[0]
-    return best, ScaleChoice(best.name, densities)
+    return best, ScaleChoice(best.name, densities, processes[best.name])
 
 
 def _candidates(labels: FloatArray) -> list[Transform]:

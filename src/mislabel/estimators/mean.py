@@ -114,7 +114,7 @@ class _MeanStage:
         intervals = self.data.own_intervals
         within = None if intervals is None else intervals.through(self.data.transform.forward)
         models = Comparison(labels, predict, fit_process, REPEATS, within)
-        found = choose_mean(models, _different_rows(self.data.fit_features, labels), seed, progress)
+        found = choose_mean(models, _single_rows(self.data.fit_features, labels), seed, progress)
         name, mean = found.choice.name, found.out_of_fold
         if name == NONE:
             return FittedMean(np.zeros(labels.size), None, found.choice), found.process
@@ -146,10 +146,10 @@ def blocked_mean(
     return FittedMean(expected, model, replace(choice, name="ensemble", series=shared))
 
 
-def _different_rows(points: FloatArray, labels: FloatArray) -> IntArray:
-    """Positions of the first of all rows that are equal, label included."""
-    _, first = np.unique(np.column_stack([points, labels]), axis=0, return_index=True)
-    return np.sort(first)
+def _single_rows(points: FloatArray, labels: FloatArray) -> IntArray:
+    """Positions of the rows that no other equals, label included."""
+    _, first, counts = np.unique(np.column_stack([points, labels]), axis=0, return_index=True, return_counts=True)
+    return np.sort(first[counts == 1])
 
 
 def _features_at(features: Any, index: IntArray) -> Any:

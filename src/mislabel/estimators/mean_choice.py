@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mislabel._common.progress import Progress
 from mislabel.decisions import calibrate
@@ -29,6 +30,8 @@ COMPARED_AT_ONCE = 1500
 COMPARED = 1000
 #: With fewer different rows there is nothing to choose by.
 LEAST_ROWS = 60
+#: Copies take part, and do not count, where at least this share of the rows has none; else only rows without copies do.
+MOSTLY_SINGLE = 0.9
 #: Nats per label that a mean function must gain over the Gaussian process alone.
 LEAST_ADVANTAGE = 0.01
 #: Nats per label by which all of a mean function must lead half of it: a process has more to add to a half.
@@ -112,19 +115,20 @@ class _Trial(NamedTuple):
     variance: FloatArray
 
 
-def choose_mean(models: Comparison, different: IntArray, seed: int, progress: Progress) -> Chosen:
+def choose_mean(models: Comparison, single: IntArray, seed: int, progress: Progress) -> Chosen:
     """Choose between a process alone, and one over all or half of a mean function.
 
-    different : positions of the rows that are no copies of others: copies predict each other perfectly, by any model that
-        can remember, and do not count.
+    single : positions of the rows without copies: copies predict each other perfectly, by any model that can remember, and do
+        not count.
     """
-    size = different.size
-    if size < LEAST_ROWS:
+    if single.size < LEAST_ROWS:
         return Chosen(MeanChoice(NONE, {}, 0))
-    rows = different
-    if size > COMPARED_AT_ONCE:
-        rows = np.sort(np.random.default_rng(seed).permutation(different)[:COMPARED])
-    trial = _Trials(models, rows)
+    rows = np.arange(models.labels.size)
+    if rows.size > COMPARED_AT_ONCE:
+        rows = np.sort(np.random.default_rng(seed).permutation(single)[:COMPARED])
+    elif single.size < MOSTLY_SINGLE * rows.size:
+        rows = single
+    trial = _Trials(models, rows, np.isin(rows, single))
     progress(f"a process alone, {rows.size} rows", 0.02)
     with warnings.catch_warnings():
         # What a candidate has to warn of matters only if it is chosen.
@@ -132,7 +136,7 @@ def choose_mean(models: Comparison, different: IntArray, seed: int, progress: Pr
         alone = models.fit_process(rows, np.zeros(rows.size))
     trials = {NONE: trial(alone.loo_mean, alone.loo_variance)}
     final: dict[str, tuple[FloatArray, FittedProcess]] = {NONE: (np.zeros(rows.size), alone)}
-    best = _most_promising(models, rows, trials, progress)
+    best = _most_promising(models, rows, trials, trial, progress)
     if best is not None:
         progress(f"a process over {MEAN_WORDS[best]}", 0.5)
         share = 0.5 if best.startswith("half-") else 1.0
@@ -147,9 +151,11 @@ def choose_mean(models: Comparison, different: IntArray, seed: int, progress: Pr
     return Chosen(choice, *final[name]) if rows.size == models.labels.size else Chosen(choice)
 
 
-def _most_promising(models: Comparison, rows: IntArray, trials: dict[str, _Trial], progress: Progress) -> str | None:
+def _most_promising(
+    models: Comparison, rows: IntArray, trials: dict[str, _Trial], trial: _Trials, progress: Progress
+) -> str | None:
     """The mean function, or half of one, whose predictions promise more than a process alone; None if none does."""
-    labels, alone, trial = models.labels[rows], trials[NONE], _Trials(models, rows)
+    labels, alone = models.labels[rows], trials[NONE]
     found: dict[str, float] = {}
     for step, name in enumerate(CANDIDATES):
         progress(f"cross-fitting {MEAN_WORDS[name]}", 0.3 + 0.1 * step)
@@ -163,13 +169,15 @@ def _most_promising(models: Comparison, rows: IntArray, trials: dict[str, _Trial
 
 
 class _Trials:
-    """Densities of some labels, for one description of what is expected of them after the other."""
+    """Densities of some labels, for one description of what is expected of them after the other; of the rows that count."""
 
-    def __init__(self, models: Comparison, rows: IntArray) -> None:
-        self._labels = models.labels[rows]
-        self._within = None if models.within is None else models.within[rows]
+    def __init__(self, models: Comparison, rows: IntArray, counts: NDArray[np.bool_]) -> None:
+        self._labels = models.labels[rows][counts]
+        self._within = None if models.within is None else models.within[rows[counts]]
+        self._counts = counts
 
     def __call__(self, expected: FloatArray, variance: FloatArray) -> _Trial:
-        errors = Errors.of(self._labels, expected, variance, intervals=self._within)
+        counts = self._counts
+        errors = Errors.of(self._labels, expected[counts], variance[counts], intervals=self._within)
         density = calibrate(errors).log_density
         return _Trial(density if np.isfinite(density) else -np.inf, expected, variance)

@@ -147,9 +147,16 @@ def constant_process() -> tuple[Kernel, RankPlan]:
 
 
 def fit_process(
-    task: ProcessTask, settings: ProcessSettings, random_state: np.random.RandomState, progress: Progress
+    task: ProcessTask,
+    settings: ProcessSettings,
+    random_state: np.random.RandomState,
+    progress: Progress,
+    similar: FittedProcess | None = None,
 ) -> FittedProcess:
-    """Centre, scale and fit, by the backend of the plan."""
+    """Centre, scale and fit, by the backend of the plan.
+
+    similar : a process that was fitted to labels like these: exact fits begin from its hyperparameters.
+    """
     center = center_of(task.target, settings.center, task.kernel)
     centred = task.target - center
     scale = 1.0 if settings.in_label_units else robust_scale(centred)
@@ -160,7 +167,7 @@ def fit_process(
     numbers = KernelOnData(kernel, task.points), task.likelihood(center, scale, settings.tails), options
     with clean_interrupts(), blas_threads(scaled.size):
         if task.plan is None:
-            fitted, predictor = _exact(numbers, random_state, progress)
+            fitted, predictor = _exact(numbers, random_state, progress, None if similar is None else similar.fitted)
         else:
             fitted, predictor = fit_low_rank(*numbers, task.plan, random_state, progress)
     check_finite(fitted)
@@ -187,7 +194,8 @@ def _exact(
     numbers: tuple[KernelOnData, MixtureLikelihood, FitOptions],
     random_state: np.random.RandomState,
     progress: Progress,
+    similar: Fitted | None,
 ) -> tuple[Fitted, Predictor]:
-    fitted = fit_noise_model(*numbers, random_state, progress)
+    fitted = fit_noise_model(*numbers, random_state, progress, similar)
     kernel = fitted.kernel
     return fitted, ExactPredictor(kernel.kernel, kernel.points, fitted.weights, fitted.covariance)

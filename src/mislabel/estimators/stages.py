@@ -68,13 +68,19 @@ class Stages:
     def run(self, kernel: Any) -> FittedStages:
         """Choose the scale of the labels, fit the mean, then the process; ``kernel`` is the user's own, None for the default."""
         data, choice = self._on_scale(self._with_atoms(kernel), kernel)
+        alone = None if choice is None else choice.process
 
         def on_rows(index: IntArray, mean: FloatArray) -> FittedProcess:
-            return self._process(data, index, mean, kernel)
+            nonlocal alone
+            if alone is not None and not mean.any() and alone.fitted.labels.size == index.size == data.present.size:
+                return alone
+            found = self._process(data, index, mean, kernel, alone)
+            alone = found if alone is None or not mean.any() else alone
+            return found
 
         mean, process = fit_mean(data, self.mean_settings, on_rows, self.random_state, self.progress)
         if process is None:
-            process = self._process(data, np.arange(data.present.size), mean.out_of_fold, kernel)
+            process = on_rows(np.arange(data.present.size), mean.out_of_fold)
         if mean.choice is not None:
             blocked = self._blocked(data, choice, mean, process)
             if blocked is not None:
@@ -138,16 +144,20 @@ class Stages:
         transform, choice = choose_scale(data, fit, self.random_state, self.progress)
         return replace(data, transform=transform), choice
 
-    def _process(self, data: PreparedData, index: IntArray, mean: FloatArray, kernel: Any) -> FittedProcess:
-        """A process on some of the labels that take part, or all of them, less a mean."""
+    def _process(
+        self, data: PreparedData, index: IntArray, mean: FloatArray, kernel: Any, similar: FittedProcess | None = None
+    ) -> FittedProcess:
+        """A process on some or all labels that take part, less a mean; ``similar`` is one on labels like these."""
         if index.size == data.present.size:
             task = self._task(data, mean)
         else:
             points, within = take(data.fit_points, index, data.kernel), data.fit_within
             target, known = data.fit_labels[index] - mean, data.fit_variance[index]
             within = None if within is None else within[index].less(mean)
-            task = ProcessTask(as_kernel(kernel, points), points, target, known, None, within)
-        return fit_process(task, self.process_settings, self.random_state, self.progress)
+            # That of all points does not mind columns in which these are equal; one for many points is not for few.
+            own = data.kernel if data.plan is None else as_kernel(kernel, points)
+            task = ProcessTask(own, points, target, known, None, within)
+        return fit_process(task, self.process_settings, self.random_state, self.progress, similar)
 
     def _task(self, data: PreparedData, mean: FloatArray) -> ProcessTask:
         """All labels that take part, less a mean."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, stdtr
 
+from mislabel._common.robust import robust_std
 from mislabel.likelihoods.transforms import Identity, Transform
 
 FloatArray = NDArray[np.float64]
@@ -23,6 +24,8 @@ WRONG_DEGREES = 8.0
 _LEAST = 1e-300
 #: Relative step of the derivative by the degrees of freedom, where intervals leave no closed form.
 _STEP = 1e-4
+#: Intervals narrower than this part of the typical error are points: density and probability by width differ by a hundredth.
+FINE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +55,10 @@ class Intervals:
         """Which values are known exactly."""
         return np.asarray(self.lower == self.upper)
 
+    def narrowed(self, fine: NDArray[np.bool_], to: FloatArray | float) -> Intervals:
+        """The same where the ``fine`` ones are points."""
+        return Intervals(np.where(fine, to, self.lower), np.where(fine, to, self.upper))
+
     @property
     def log_width(self) -> FloatArray:
         """Logarithm of the width; zero where an interval has no end, or none to speak of."""
@@ -75,7 +82,7 @@ def intervals_of(labels: FloatArray, half_step: float, side: NDArray[np.int8]) -
 def log_beside_of(chance: FloatArray) -> FloatArray:
     """How much rarer, or more frequent, right labels beside the atoms are in each row than in all rows, as a logarithm.
 
-    chance : for all rows, that a right label is at an atom. Wrong labels are anything: they are beside as often as labels in general.
+    chance : for all rows, that a right label is at an atom. Wrong labels are beside as often as labels in general.
     """
     return np.asarray(np.log1p(-chance) - np.log1p(-np.mean(chance)))
 
@@ -120,6 +127,14 @@ class Errors:
         if intervals is not None:
             within = intervals.through(transform.forward).less(expected)
             outer_within = intervals.less(outer_expected)
+            known = labels[np.isfinite(labels)] - expected[np.isfinite(labels)]
+            fine = within.upper - within.lower < FINE * (robust_std(known) if known.size else 0.0)
+            within, outer_within = (
+                within.narrowed(fine, labels - expected),
+                outer_within.narrowed(fine, outer - outer_expected),
+            )
+            if fine.all():
+                within = outer_within = None
         return cls(
             labels - expected,
             variance,

@@ -30,6 +30,8 @@ SCOUT_RANGE = (400, 600)
 #: From this many labels on, so many are looked at in between, and all of them in fewer steps.
 MIDDLE_FROM, MIDDLE = 2500, 1500
 LAST_STEPS = 12
+#: Steps of a search that begins where one on labels like these ended.
+WARM_STEPS = 16
 #: Bounds on the base noise, relative to the labels' variance.
 BASE_RANGE = (1e-8, 10.0)
 START_BASE = 0.1
@@ -201,6 +203,11 @@ class _Search:
         mixture = fit_scale_mixture(error[trusted] / np.sqrt(variance[trusted]))
         return mixture.evidence > HIDDEN_EVIDENCE
 
+    def tuned(self, evaluations: int) -> Tuned:
+        """Where the search ended."""
+        objective = self.objective
+        return Tuned(self.kernel, self.base, objective.noise, objective.penalty.price, self.value, evaluations)
+
     def moved_to(self, task: TuningTask) -> _Search:
         """The same point on other labels (a subset, or all of them); noise variances start anew."""
         kernel = self.kernel.on_all(task.kernel)
@@ -247,15 +254,22 @@ def tune(
     max_iter: int = 30,
     progress: Progress | None = None,
     shape_only: bool = False,
+    start: tuple[KernelOnData, float] | None = None,
 ) -> Tuned:
     """Find hyperparameters, base noise and a warm start for the noise variances.
 
     shape_only : end before all labels are looked at where only the amplitude of the kernel would be found from them.
+    start : kernel and base noise that labels like these were found to have: the search begins there, and keeps the shape.
     """
     if strategy not in STRATEGIES:
         raise unknown_name("tune", strategy, [*STRATEGIES, "none"])
     report = progress if progress is not None else (lambda message, fraction: None)
     size = task.labels.size
+    if start is not None:
+        report("hyperparameters, from those of similar labels", 0.3)
+        warm = _settled(_Search.begin(task, start[0].on_all(task.kernel), start[1]))
+        _finish(warm, strategy, 2 * WARM_STEPS, 1)
+        return warm.tuned(warm.objective.n_evaluations)
     scout_task = task
     scouts = tuning_size(task.kernel.kernel)
     if scouts is None:
@@ -294,22 +308,19 @@ def tune(
     report("hyperparameters, final rounds", 0.5)
     counted = 0 if scout_task is not task else best.objective.n_evaluations
     _finish(best, strategy, max_iter, PRICE_ROUNDS if scout_task is task else 1)
-    return Tuned(
-        best.kernel,
-        best.base,
-        best.objective.noise,
-        best.objective.penalty.price,
-        best.value,
-        evaluations + best.objective.n_evaluations - counted,
-    )
+    return best.tuned(evaluations + best.objective.n_evaluations - counted)
 
 
 def _moved(search: _Search, task: TuningTask) -> _Search:
-    """The same point on more labels, their noise variances found; with far lower base noise where that is better."""
-    found = search.moved_to(task)
-    if task.per_label:
+    """The same point on more labels, their noise variances found."""
+    return _settled(search.moved_to(task))
+
+
+def _settled(found: _Search) -> _Search:
+    """The search with the noise variances at its point; with far lower base noise where that is better."""
+    if found.task.per_label:
         found.settle_noise()
-        if task.base is None and found.hides_two_kinds():
+        if found.task.base is None and found.hides_two_kinds():
             found = _from_lower_base(found)
     return found
 
