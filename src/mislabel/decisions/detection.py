@@ -2,7 +2,7 @@
 
 The errors of a few labels are replaced by ever larger ones, in standard deviations of a right label, until most of these labels
 are called wrong. What description of all errors goes with that, and where its cut is, then says for every row how far its label
-would have to be from what is expected there.
+would have to be from what is expected there. Where errors are not described (there are too few), p-values say it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from mislabel.decisions.calibration import Calibration, calibrate
 from mislabel.decisions.evidence import BoolArray, Evidence, FloatArray
 from mislabel.decisions.thresholds import EVEN_ODDS, q_values
 
+#: Share of the false discovery rate by which one label more is told in Benjamini and Hochberg's rule: half, for two sides.
+_ONE_SIDE = 0.5
+
 #: Errors are planted into this share of the labels, and into so many at least.
 PLANTED = 0.02
 LEAST_PLANTED = 5
 #: Sizes of planted errors, in standard deviations of a right label: from the first at which most are noticed.
-SIZES = (3.0, 4.0, 5.0, 6.5, 8.0, 10.0, 14.0, 20.0, 40.0, 100.0)
+SIZES = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 50.0, 100.0)
 MOSTLY = 0.8
 #: An error counts as noticeable where so many labels of the row with that error would be called wrong.
 POWER = 0.8
@@ -47,15 +50,23 @@ class DetectionLimits:
 
 def detection_limits(evidence: Evidence, calibration: Calibration, suspect: BoolArray, fdr: float) -> DetectionLimits:
     """From evidence that is not calibrated, how it is calibrated, and which labels are called wrong at the rate ``fdr``."""
-    nothing = DetectionLimits(np.full(evidence.label.size, np.inf), float("inf"))
     known = np.flatnonzero(np.isfinite(evidence.z))
     if not calibration.adjusted:
-        return nothing
+        return _by_p_values(evidence, int(np.count_nonzero(suspect)), known.size, fdr)
     some = known if known.size <= MOST_LABELS else known[evenly_spread(known.size, MOST_LABELS)]
     size, cut, found = _noticed(evidence.some(some), calibration, suspect[some], fdr)
     if found is None:
-        return nothing
-    return DetectionLimits(_limits(evidence, found, cut), size)
+        return DetectionLimits(np.full(evidence.label.size, np.inf), np.inf)
+    return DetectionLimits(_limits(evidence, found, cut, size), size)
+
+
+def _by_p_values(evidence: Evidence, called: int, known: int, fdr: float) -> DetectionLimits:
+    """Where Benjamini and Hochberg's rule would call one label more wrong."""
+    if not known:
+        return DetectionLimits(np.full(evidence.label.size, np.inf), np.inf)
+    size = float(norm.isf(_ONE_SIDE * fdr * min(called + 1, known) / known) + norm.ppf(POWER))
+    sizes = np.full(evidence.label.size, size)
+    return DetectionLimits(_in_label_units(evidence, np.sqrt(evidence.variance), sizes, sizes), size)
 
 
 def _noticed(
@@ -99,8 +110,12 @@ def _cut(judged: Evidence, called: BoolArray, fdr: float) -> float:
     return float(np.log1p(-least) - np.log(least))
 
 
-def _limits(evidence: Evidence, calibration: Calibration, cut: float) -> FloatArray:
-    """For every row, how far a label must be off; the larger of both sides, in label units."""
+def _limits(evidence: Evidence, calibration: Calibration, cut: float, least: float) -> FloatArray:
+    """For every row, how far a label must be off; the larger of both sides, in label units.
+
+    It is no less than the ``least`` standard deviations at which planted errors were noticed: smaller ones would not have told
+    what wrong labels are like.
+    """
     size = evidence.label.size
     rows = np.arange(size)
     if size > MOST_SEARCHED:
@@ -108,14 +123,22 @@ def _limits(evidence: Evidence, calibration: Calibration, cut: float) -> FloatAr
         rows = order[np.linspace(0, size - 1, MOST_SEARCHED).round().astype(int)]
     part = replace(evidence.some(rows), side=None, at_atom=None, set_aside=None)
     std = np.sqrt(calibration.spread(part.variance, part.expected))
-    quantile = norm.ppf(POWER) if np.isinf(calibration.degrees) else t.ppf(POWER, calibration.degrees)
-    centre, found = part.shown(part.expected), np.zeros(rows.size)
-    for sign in (-1.0, 1.0):
-        far = _least_size(part, calibration, cut, std, sign) + float(quantile)
-        found = np.maximum(found, np.abs(evidence.transform.inverse(part.expected + sign * far * std) - centre))
-    if rows.size == size:
-        return found
-    return np.asarray(np.interp(evidence.variance, evidence.variance[rows], found))
+    quantile = float(norm.ppf(POWER) if np.isinf(calibration.degrees) else t.ppf(POWER, calibration.degrees))
+    down, up = (np.maximum(_least_size(part, calibration, cut, std, sign) + quantile, least) for sign in (-1.0, 1.0))
+    if rows.size < size:
+        down, up = (np.interp(evidence.variance, evidence.variance[rows], sizes) for sizes in (down, up))
+        std = np.sqrt(calibration.spread(evidence.variance, evidence.expected))
+    return _in_label_units(evidence, std, down, up)
+
+
+def _in_label_units(evidence: Evidence, std: FloatArray, down: FloatArray, up: FloatArray) -> FloatArray:
+    """Errors of so many standard deviations downwards or upwards, the larger of both; infinite where one is."""
+    centre, found = evidence.shown(evidence.expected), np.zeros(std.size)
+    for sign, sizes in ((-1.0, down), (1.0, up)):
+        finite = np.where(np.isfinite(sizes), sizes, 0.0)
+        off = np.abs(evidence.transform.inverse(evidence.expected + sign * finite * std) - centre)
+        found = np.maximum(found, np.where(np.isfinite(sizes), off, np.inf))
+    return found
 
 
 def _least_size(part: Evidence, calibration: Calibration, cut: float, std: FloatArray, sign: float) -> FloatArray:

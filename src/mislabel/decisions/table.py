@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, cast
 
 import numpy as np
 import pandas as pd
 
-from mislabel.decisions.evidence import Evidence
+from mislabel.decisions.evidence import BoolArray, Evidence, FloatArray
 from mislabel.decisions.scores import score_labels
 from mislabel.decisions.thresholds import half_width, p_values, q_values, suspects
 
@@ -26,6 +27,7 @@ AUDIT_COLUMNS = [
     "q_value",
     "score",
     "suspect",
+    "detectable",
 ]
 
 
@@ -56,12 +58,13 @@ def audit_table(
     threshold: str = "fdr",
     cutoff: float = 0.05,
     confidence: float = 0.95,
+    detectable: Callable[[BoolArray], FloatArray] | None = None,
 ) -> AuditTable:
     """Assemble the table from evidence, calibrated if it is to be.
 
     ``expected_low`` and ``expected_high`` bound where a right label would lie with probability ``confidence``. The
     suggested label is the posterior mean of the right label for suspects and missing labels, the label itself for all
-    others.
+    others. ``detectable`` says, given which labels are suspect, how large an error of each row would have to be to be noticed.
     """
     half = half_width(evidence, confidence)
     scores = score_labels(evidence, score)
@@ -81,6 +84,7 @@ def audit_table(
             "q_value": q_values(evidence),
             "score": scores,
             "suspect": suspect,
+            "detectable": np.full(suspect.size, np.inf) if detectable is None else detectable(suspect),
         },
         columns=AUDIT_COLUMNS,
     )

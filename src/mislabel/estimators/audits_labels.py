@@ -9,6 +9,8 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from mislabel.decisions import Calibration, Evidence, audit_table, calibrate
+from mislabel.decisions.calibration import as_promised
+from mislabel.decisions.detection import detection_limits
 from mislabel.errors import InvalidParameterError
 
 
@@ -51,7 +53,18 @@ class AuditsLabels:
         evidence = self._calibrated_evidence if calibrated else self._evidence
         if by_position:
             evidence = replace(evidence, rows=np.arange(evidence.label.size))
-        return audit_table(evidence, score=score, threshold=threshold, cutoff=cutoff, confidence=confidence)
+        return audit_table(
+            evidence,
+            score=score,
+            threshold=threshold,
+            cutoff=cutoff,
+            confidence=confidence,
+            detectable=lambda suspect: self._detectable(suspect, fdr, calibrated),
+        )
+
+    def _detectable(self, suspect: np.ndarray, fdr: float, calibrated: bool) -> np.ndarray:
+        calibration = self.calibration_ if calibrated else as_promised()
+        return detection_limits(self._evidence, calibration, suspect, fdr).limit
 
     @property
     def calibration_(self) -> Calibration:
