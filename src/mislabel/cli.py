@@ -93,6 +93,11 @@ def _add_audit(commands: Any) -> None:
     audit.add_argument(
         "--groups", metavar="COL", help="column whose rows of one value are kept together in cross-fitting"
     )
+    audit.add_argument(
+        "--censored",
+        metavar="COL",
+        help="column that holds < where a label is an upper limit, > where a lower one (labels written <0.5 say so themselves)",
+    )
     audit.add_argument("--sheet", help="sheet of a workbook (default: the first)")
     audit.add_argument(
         "--decimal", metavar="MARK", help="decimal mark in numbers that stand as text: . or , (default: recognised)"
@@ -230,6 +235,7 @@ def run_audit(options: argparse.Namespace) -> int:
             predictions=options.predictions,
             prediction_std=options.prediction_std,
             groups=options.groups,
+            censored=options.censored,
             sheet=options.sheet,
             decimal=options.decimal,
             thousands=options.thousands,
@@ -406,7 +412,7 @@ def _tell_one(found: Any, reviewed: bool) -> None:
 
 def _safe(text: str) -> str:
     """One line without control characters, whatever a file put into it; characters the terminal lacks are escaped."""
-    from mislabel.report.words import plain_text
+    from mislabel.report.plain_words import plain_text
 
     line = plain_text(text, 2000)
     encoding = sys.stdout.encoding or "utf-8"

@@ -35,7 +35,7 @@ def test_it_behaves_like_its_table(result):
     assert result.head(2).equals(result.table.head(2))
     assert result.loc[0, "row"] == result.iloc[0]["row"] == result.table["row"].iloc[0]
     assert result.columns.tolist() == AUDIT_COLUMNS
-    assert np.asarray(result).shape == (90, 12)
+    assert np.asarray(result).shape == (90, 13)
     assert "head" in dir(result)
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = result.nothing_of_the_kind

@@ -119,6 +119,7 @@ def made_up(size=20, *, order=None, label=None, suggested=None, suspects=8, **ch
         "notes": [],
         "byFeature": [],
         "calibration": [[0.5, 0.5], [0.95, 0.95]],
+        "detectable": {"sizes": [1.0, 2.0, 4.0], "shares": [0.1, 0.5, 0.9]},
         "histogram": {"edges": [-6, 0, 6], "trusted": [1, 1], "suspect": [0, 0], "cut": None},
         "rows": rows,
         "ids": [f"row-{position}!" for position in order],

@@ -17,10 +17,11 @@ from mislabel.errors import InvalidParameterError
 class BesideRows:
     """One entry per row each, or None.
 
-    errors : known standard deviations of the label less the prediction.
+    errors : known standard deviations of the label less the prediction. side : of labels that are only limits.
     """
 
     errors: Any = None
+    side: Any = None
     predictions: FloatArray | None = None
     groups: Any = None
     sample_weight: FloatArray | None = None
@@ -29,8 +30,10 @@ class BesideRows:
 def beside_rows(prepared: Prepared) -> BesideRows:
     """Arrays as they are, columns read."""
     beside = prepared.request.beside
+    given = _column(prepared, "censored")
+    side: Any = prepared.side if given is None else given
     if beside.is_empty:
-        return BesideRows(prepared.errors)
+        return BesideRows(prepared.errors, side)
     predictions = _numbers(prepared, "predictions")
     if predictions is not None and np.isnan(predictions).any():
         gone = np.flatnonzero(np.isnan(predictions))
@@ -45,7 +48,7 @@ def beside_rows(prepared: Prepared) -> BesideRows:
     weights = _numbers(prepared, "sample_weight")
     if weights is not None and not np.all(weights >= 0.0):
         raise InvalidParameterError("sample_weight must be numbers that are not negative, one per row.")
-    return BesideRows(errors, predictions, _groups(prepared), weights)
+    return BesideRows(errors, side, predictions, _groups(prepared), weights)
 
 
 def _column(prepared: Prepared, name: str) -> pd.Series | None:

@@ -62,6 +62,7 @@ def fitted_model(
         points,
         labels,
         y_err=beside.errors,
+        censored=beside.side,
         predictions=beside.predictions,
         groups=beside.groups,
         mean_weights=beside.sample_weight,

@@ -20,7 +20,7 @@ from mislabel.auditing.request import Request, compares_objects
 from mislabel.data.column_names import with_text_names
 from mislabel.data.corrections import why_not_written
 from mislabel.data.formats.contract import ReadOptions
-from mislabel.data.labels import FloatArray, check_not_classes, checked_labels, numbers_in
+from mislabel.data.labels import FloatArray, Labels, check_not_classes, checked_labels, numbers_in
 from mislabel.data.large_tables import LargeTable
 from mislabel.data.molecules import MOLECULE_SUFFIXES, MoleculeSet, read_molecules
 from mislabel.data.plain_columns import cells_of
@@ -42,7 +42,7 @@ class Prepared:
     """Data ready for an audit.
 
     frame : the user's table, its columns called by texts. rows : the user's own ids of the rows.
-    labels, errors : as numbers, NaN where missing; the label is also a column of ``frame``.
+    labels, errors : as numbers, NaN where missing; the label is also a column of ``frame``. side : see :class:`Labels`.
     objects : molecules, graphs or a kernel matrix, where they are what is compared.
     typed : whether numbers that stand as text were recognised while reading.
     """
@@ -54,6 +54,7 @@ class Prepared:
     rows: NDArray[Any]
     labels: FloatArray
     errors: Any = None
+    side: NDArray[np.int8] | None = None
     objects: Any = None
     typed: bool = False
     asked_for: bool = False
@@ -120,20 +121,22 @@ def _from_large_file(path: Path, request: Request) -> Prepared:
 
 def _of_file(path: Path, table: TableFile | LargeTable, frame: Table, rows: NDArray[Any], request: Request) -> Prepared:
     """A table in a file; ``frame`` is what is worked on."""
+    known = _labels_in_file(table, request, rows)
     return Prepared(
         request,
         GivenFile(path.absolute()),
         Source.of_file(table, request.label),
         frame,
         rows,
-        _labels_in_file(table, request, rows),
+        known.values,
         _errors(frame, request, rows),
+        known.side,
         typed=True,
         asked_for=request.features is not None,
     )
 
 
-def _labels_in_file(table: TableFile | LargeTable, request: Request, rows: NDArray[Any]) -> FloatArray:
+def _labels_in_file(table: TableFile | LargeTable, request: Request, rows: NDArray[Any]) -> Labels:
     label = request.label
     column = table[label] if isinstance(table, LargeTable) else table.frame[label]
     counted = _COUNTED if request.id is None else ""
@@ -156,14 +159,16 @@ def _from_frame(data: Any, request: Request) -> Prepared:
 
 
 def _of_pandas(frame: pd.DataFrame, rows: NDArray[Any], given: Given, request: Request, asked_for: bool) -> Prepared:
+    known = checked_labels(frame[request.label], rows, numbers=request.numbers)
     return Prepared(
         request,
         given,
         Source(IN_MEMORY, _fingerprint(frame), why_not=_APPLY_IN_PYTHON),
         frame,
         rows,
-        checked_labels(frame[request.label], rows, numbers=request.numbers),
+        known.values,
         _errors(frame, request, rows),
+        known.side,
         asked_for=asked_for,
     )
 
@@ -177,14 +182,16 @@ def _from_dask(data: Any, request: Request) -> Prepared:
     request.check_columns(frame)
     rows = frame.ids if request.id is None else frame[request.id].to_numpy()
     column = frame.column_as_it_is(request.label)
+    known = checked_labels(column, rows, numbers=request.numbers)
     return Prepared(
         request,
         GivenDask(data, len(frame)),
         Source(IN_MEMORY, _fingerprint(pd.DataFrame({request.label: column})), why_not=_APPLY_IN_PYTHON),
         frame,
         rows,
-        checked_labels(column, rows, numbers=request.numbers),
+        known.values,
         _errors(frame, request, rows),
+        known.side,
         typed=True,
         asked_for=request.features is not None,
     )
@@ -281,8 +288,8 @@ def _from_objects(data: Any, column: pd.Series, given: Given, request: Request) 
         raise InvalidLabelsError(f"there are {len(data)} objects and {len(column)} labels: one label each is needed.")
     rows = column.index.to_numpy()
     name = _free_name(column.name, pd.DataFrame(columns=["atoms"]))
-    labels = checked_labels(column.rename(name), rows, numbers=request.numbers)
-    objects = data
+    known = checked_labels(column.rename(name), rows, numbers=request.numbers)
+    labels, objects = known.values, data
     shown = pd.DataFrame({name: labels})
     if isinstance(request.kernel, str) and request.kernel == "precomputed":
         objects = np.asarray(pandas_of(data) if is_frame(data) else data)
@@ -291,7 +298,7 @@ def _from_objects(data: Any, column: pd.Series, given: Given, request: Request) 
         shown = objects.describe()
     request = replace(request, label=name)
     source = Source("objects", _fingerprint(shown), why_not=_APPLY_IN_PYTHON)
-    return Prepared(request, given, source, shown, rows, labels, request.errors, objects=objects)
+    return Prepared(request, given, source, shown, rows, labels, request.errors, known.side, objects=objects)
 
 
 def _fingerprint(frame: pd.DataFrame) -> str:

@@ -30,6 +30,7 @@ def audit(
     process_on_residuals: bool = False,
     groups: Any = None,
     sample_weight: Any = None,
+    censored: Any = None,
     kernel: Any = "auto",
     sheet: str | None = None,
     decimal: str | None = None,
@@ -68,6 +69,8 @@ def audit(
     process_on_residuals : whether a Gaussian process corrects these predictions first.
     groups, sample_weight : honoured when a mean model is cross-fitted: rows of one group are predicted by models that have
         seen none of it, and rows weigh as much. Arrays, or names of columns, which then are no features.
+    censored : for each label "<" if it is an upper limit, ">" if it is a lower one, "=" or nothing if it is exact: an array, or
+        the name of a column. Labels written like "<0.5" or "> 100" say so themselves.
     kernel : "auto", "table", "bonds" (SMILES), "extensive", "intensive" (three-dimensional molecules), "precomputed", or
         any kernel.
     sheet, decimal, thousands : how to read a file: the sheet of a workbook, and the marks in numbers where they are in doubt.
@@ -120,7 +123,7 @@ def audit(
         memory,
         {"score": score, "threshold": threshold, "cutoff": cutoff, "confidence": confidence},
         {**parameters, "n_jobs": n_jobs, "verbose": verbose, **options},
-        Beside(predictions, prediction_std, groups, sample_weight, process_on_residuals),
+        Beside(predictions, prediction_std, groups, sample_weight, process_on_residuals, censored),
     )
     if isinstance(label, list) and labels is None:
         return AuditResults({name: _audit(data, None, request.with_label(name)) for name in names})

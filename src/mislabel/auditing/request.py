@@ -20,6 +20,7 @@ class Beside:
 
     predictions, prediction_std : out-of-fold predictions of the user's own model, and how uncertain they are.
     groups : rows of one group are predicted by models that have seen none of it. sample_weight : of the mean model's fits.
+    censored : which labels are only limits.
     process_on_residuals : whether a Gaussian process corrects the predictions.
     """
 
@@ -28,16 +29,18 @@ class Beside:
     groups: Any = None
     sample_weight: Any = None
     process_on_residuals: bool = False
+    censored: Any = None
 
     @property
     def columns(self) -> dict[str, str]:
         """Those that are columns of the table."""
-        given = {name: getattr(self, name) for name in ("predictions", "prediction_std", "groups", "sample_weight")}
+        names = ("predictions", "prediction_std", "groups", "sample_weight", "censored")
+        given = {name: getattr(self, name) for name in names}
         return {name: value for name, value in given.items() if isinstance(value, str)}
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of it was given."""
+        """Whether nothing of it was given that a mean model or its substitute needs."""
         given = (self.predictions, self.prediction_std, self.groups, self.sample_weight)
         return all(value is None for value in given)
 

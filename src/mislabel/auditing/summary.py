@@ -10,7 +10,8 @@ import numpy as np
 from mislabel._common.version import __version__
 from mislabel.report.content import Source
 from mislabel.report.findings import Findings
-from mislabel.report.words import model_line, plain_text, summary_lines, trust_lines
+from mislabel.report.plain_words import plain_text
+from mislabel.report.words import model_line, summary_lines, trust_lines
 
 _WORST_IN_SUMMARY = 100
 _LONGEST_LINE = 2000
@@ -68,6 +69,8 @@ def summary(audit: Findings, source: Source, notes: Sequence[str] = ()) -> Summa
             "cutoff": audit.cutoff,
             "summary": summary_lines(audit, source.decimal),
             "model": _model(audit),
+            "label_kind": _label_kind(audit),
+            "detectable": _detectable(audit),
             "trust": trust_lines(audit, source.decimal),
             "calibration": _calibration(audit),
             "columns": {
@@ -95,6 +98,26 @@ def _model(audit: Findings) -> dict[str, Any]:
         "residual": _finite(model.residual_),
         "converged": model.converged_,
     }
+
+
+def _label_kind(audit: Findings) -> dict[str, Any]:
+    model, signs = audit.model, audit.censored or []
+    choice = model.scale_choice_
+    return {
+        "scale": model.label_transform_.name,
+        "log_density": None if choice is None else {name: _finite(value) for name, value in choice.densities.items()},
+        "atoms": [float(value) for value in model.atoms_.values],
+        "atoms_are_bounds": model.bounds_.has_bounds,
+        "upper_limits": signs.count("<"),
+        "lower_limits": signs.count(">"),
+    }
+
+
+def _detectable(audit: Findings) -> dict[str, Any]:
+    """Quantiles over the rows of the least error that would be noticed, None where none would be."""
+    limit = np.sort(audit.table["detectable"].to_numpy(dtype=float))
+    places = {"tenth": 0.1, "median": 0.5, "nine_tenths": 0.9}
+    return {name: _finite(limit[int(share * (limit.size - 1))]) for name, share in places.items()}
 
 
 def _calibration(audit: Findings) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""The one check of labels: numbers, or missing, and more than two different ones."""
+"""The one check of labels: numbers, limits (``<0.5``) or missing, and more than two different ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from pandas.api import types
 from mislabel.data.column_types import plain_column
 from mislabel.data.formats.cells import typed_column
 from mislabel.data.number_recognition import recognise_notations
-from mislabel.data.number_text import NumberOptions, is_missing
+from mislabel.data.number_text import SIGNS_OF_LIMITS, NumberOptions, is_missing, limit_in
 from mislabel.data.plain_columns import cells_of
 from mislabel.errors import InvalidLabelsError, describe_rows
 
@@ -30,11 +31,13 @@ def numbers_in(
     cells: Sequence[str] | None = None,
     counted: str = "",
     numbers: NumberOptions | None = None,
+    limits: bool = False,
 ) -> FloatArray:
     """A column of labels, or of their errors, as numbers: NaN where missing; complains about values that are none.
 
     cells : the column as it is written in its file, of which some may have been read as missing since they are no numbers.
     counted : how ``rows`` are counted, for messages. numbers : the marks in numbers that stand as text.
+    limits : whether ``<0.5`` is taken for its number.
     """
     _check_type(column, what)
     if cells is None and not types.is_numeric_dtype(column.dtype):
@@ -46,6 +49,8 @@ def numbers_in(
     values = np.array(plain_column(typed, "numbers").to_numpy(dtype=float))
     gone = np.flatnonzero(np.isnan(values)) if cells is not None else np.array([], dtype=np.intp)
     bad = [k for k in gone.tolist() if cells is not None and not is_missing(cells[k])]
+    if not limits and cells is not None and not bad:
+        bad = np.flatnonzero(sides_of(cells)).tolist()
     if bad and cells is not None:
         raise InvalidLabelsError(
             f"the {what} column {str(column.name)!r} holds {len(bad)} values that are not numbers "
@@ -63,6 +68,18 @@ def _check_type(column: pd.Series, what: str) -> None:
         raise InvalidLabelsError(f"the {what} column {str(column.name)!r} holds complex numbers; real ones are needed.")
 
 
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels as numbers, NaN where missing, and which of them are only limits.
+
+    side : -1 for those that are at most so large (``<0.5``), 1 for at least (``>100``), 0 for all others; None where there are no
+        others.
+    """
+
+    values: FloatArray
+    side: NDArray[np.int8] | None = None
+
+
 def checked_labels(
     column: pd.Series,
     rows: NDArray[Any],
@@ -70,13 +87,24 @@ def checked_labels(
     cells: Sequence[str] | None = None,
     counted: str = "",
     numbers: NumberOptions | None = None,
-) -> FloatArray:
-    """The labels as numbers, NaN where missing; refuses what is no number, and classes. See :func:`numbers_in`."""
+) -> Labels:
+    """The labels; refuses what is no number, and classes. See :func:`numbers_in`."""
     if _is_truth(column, cells):
         raise _classes(str(column.name), "holds true and false")
-    labels = numbers_in(column, rows, "label", cells=cells, counted=counted, numbers=numbers)
+    labels = numbers_in(column, rows, "label", cells=cells, counted=counted, numbers=numbers, limits=True)
     check_not_classes(labels, str(column.name))
-    return labels
+    if cells is None and types.is_numeric_dtype(column.dtype):
+        return Labels(labels)
+    side = sides_of(cells_of(column) if cells is None else cells)
+    return Labels(labels, side if side.any() else None)
+
+
+def sides_of(cells: Sequence[str]) -> NDArray[np.int8]:
+    """-1 for cells like ``<0.5``, 1 for ``> 100``, 0 for all others."""
+    found = np.zeros(len(cells), dtype=np.int8)
+    for k in [k for k, cell in enumerate(cells) if cell.lstrip()[:1] in SIGNS_OF_LIMITS]:
+        found[k] = limit_in(cells[k])[0]
+    return found
 
 
 def check_not_classes(labels: FloatArray, name: str) -> None:

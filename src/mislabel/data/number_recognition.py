@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from mislabel.data.number_text import (
     Notation,
     NumberOptions,
     is_missing,
+    limit_in,
     plain_numbers,
 )
 
@@ -38,6 +39,8 @@ _VOTING_FRACTION = 0.5
 _LEAST_WHOLE = 5
 _SIZES_KEPT = 1000
 _DOUBTFUL_KEPT = 1000
+#: Different numbers beside limits (``<0.5``) with which a column is one of numbers; with fewer it may be one of brackets.
+_LEAST_BESIDE_LIMITS = 6
 #: Cells looked at, evenly through a column, before all others.
 _LOOKED_AT = 2000
 #: Columns named in one note.
@@ -72,6 +75,7 @@ class ColumnCells:
     sure : how many are numbers with this mark only. doubtful : cells that are two numbers, by the mark in them.
     grouped : those of the sure ones in which the other mark sets thousands apart.
     sizes : some of the numbers that leave no doubt, whole ones included. whole : how many whole numbers there are.
+    limits : how many numbers are only limits; beside them stand the different cells ``beside``, of which a few are kept.
     """
 
     rows: int
@@ -82,6 +86,8 @@ class ColumnCells:
     doubtful: dict[str, Doubtful]
     sizes: list[float]
     whole: int
+    limits: int = 0
+    beside: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, cells: Sequence[str]) -> ColumnCells:
@@ -91,7 +97,8 @@ class ColumnCells:
         readable, sure, grouped = (dict.fromkeys(MARKS, 0) for _ in range(3))
         where: dict[str, list[int]] = {mark: [] for mark in MARKS}
         sizes: list[float] = []
-        filled = whole = 0
+        filled = whole = limits = 0
+        beside: set[str] = set()
         for k, cell in enumerate(cells):
             text = cell.strip()
             if text.lower() in MISSING:
@@ -99,7 +106,10 @@ class ColumnCells:
             filled += 1
             if len(text) > LONGEST:
                 continue
-            text = text.translate(SIGNS)
+            side, text = limit_in(text.translate(SIGNS))
+            limits += side != 0
+            if not side and len(beside) < _LEAST_BESIDE_LIMITS:
+                beside.add(text)
             if doubt := _DOUBTFUL.fullmatch(text):
                 where[doubt[1]].append(k)
                 readable["."] += 1
@@ -115,7 +125,7 @@ class ColumnCells:
             if ways and len(sizes) < _SIZES_KEPT:
                 sizes.append(abs(Notation(ways[0]).number(text)))
         doubtful = {mark: Doubtful.at(where[mark], cells) for mark in MARKS}
-        return cls(len(cells), filled, readable, sure, grouped, doubtful, sizes, whole)
+        return cls(len(cells), filled, readable, sure, grouped, doubtful, sizes, whole, limits, frozenset(beside))
 
     @classmethod
     def _of_plain_numbers(cls, cells: Sequence[str]) -> ColumnCells | None:
@@ -130,6 +140,10 @@ class ColumnCells:
         readable, sure, none = {".": count, ",": 0}, {".": int(share * count), ",": 0}, dict.fromkeys(MARKS, 0)
         return cls(len(cells), count, readable, sure, none, some.doubtful, some.sizes, 0)
 
+    def with_numbers_beside(self, texts: Iterable[str]) -> ColumnCells:
+        """The same where the column holds these numbers, too, but not as text."""
+        return replace(self, beside=frozenset(sorted(self.beside | set(texts))[:_LEAST_BESIDE_LIMITS]))
+
     def followed_by(self, other: ColumnCells) -> ColumnCells:
         """This piece of a column and the next one together."""
         return ColumnCells(
@@ -141,11 +155,14 @@ class ColumnCells:
             {mark: self.doubtful[mark].followed_by(other.doubtful[mark], self.rows) for mark in MARKS},
             (self.sizes + other.sizes)[:_SIZES_KEPT],
             self.whole + other.whole,
-        )
+            self.limits + other.limits,
+        ).with_numbers_beside(self.beside | other.beside)
 
     @property
     def is_numeric(self) -> bool:
         """Whether this is a column of numbers."""
+        if self.limits and len(self.beside) < _LEAST_BESIDE_LIMITS:
+            return False
         return self.filled > 0 and any(self.reads_as(mark) for mark in MARKS)
 
     def reads_as(self, mark: str) -> bool:

@@ -26,6 +26,10 @@ OTHER = {".": ",", ",": "."}
 SPACES = " \u00a0\u202f\u2009'\u2019"
 #: Signs that people use, as Python writes them.
 SIGNS = {ord("\u2212"): "-"}
+#: Signs before a number of which only a side is known: it is at most so large (-1), or at least (1).
+LIMITS = {"<": -1, "<=": -1, "\u2264": -1, ">": 1, ">=": 1, "\u2265": 1}
+SIGNS_OF_LIMITS = frozenset(sign[0] for sign in LIMITS)
+_LIMIT = re.compile(r"\s*([<>]=?|[\u2264\u2265])\s*(.*)", re.DOTALL)
 #: Longest cell that is taken for a number.
 LONGEST = 400
 
@@ -46,7 +50,7 @@ PATTERNS = {mark: _pattern(mark, OTHER[mark] + SPACES) for mark in MARKS}
 
 @dataclass(frozen=True)
 class Notation:
-    """How the numbers of one column are written.
+    """How the numbers of one column are written; of limits (``<0.5``) the number is read, and its sign left to others.
 
     decimal : the decimal mark. groups : marks that may stand between groups of three digits.
     thousands : the mark that does, in the larger numbers of this column; empty where there is none.
@@ -68,7 +72,7 @@ class Notation:
         """The cell in Python's notation; nothing where it is not a number."""
         if len(cell) > LONGEST:
             return ""
-        text = cell.strip().translate(SIGNS)
+        text = limit_in(cell)[1].strip().translate(SIGNS)
         groups = OTHER[self.decimal] + SPACES if self.groups is None else self.groups
         pattern = PATTERNS[self.decimal] if self.groups is None else _pattern(self.decimal, groups)
         if not pattern.fullmatch(text):
@@ -126,6 +130,12 @@ class Notation:
             decimals=max(decimals) if len(decimals) == 1 else None,
             most=max(decimals, default=None),
         )
+
+
+def limit_in(cell: str) -> tuple[int, str]:
+    """The side of a number that is only a limit (0 for others), and the cell without its sign."""
+    found = _LIMIT.fullmatch(cell)
+    return (LIMITS[found[1]], found[2]) if found else (0, cell)
 
 
 def is_missing(cell: str) -> bool:

@@ -1,12 +1,13 @@
 """How large an error would have to be to be noticed: errors are planted into labels that are trusted, and judged like all others.
 
-The errors of a few labels are replaced by ever larger ones, in standard deviations of a right label, until most of these labels
-are called wrong. What description of all errors goes with that, and where its cut is, then says for every row how far its label
+The labels of a few rows are moved by so many standard deviations of a right label, to find from which number on most of them are
+called wrong. What description of all errors goes with that, and where its cut is, then says for every row how far its label
 would have to be from what is expected there. Where errors are not described (there are too few), p-values say it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.stats import norm, t
 
 from mislabel._common.spreading import evenly_spread
 from mislabel.decisions.calibration import Calibration, calibrate
-from mislabel.decisions.evidence import BoolArray, Evidence, FloatArray
+from mislabel.decisions.evidence import BoolArray, Evidence, FloatArray, IntArray
 from mislabel.decisions.thresholds import EVEN_ODDS, q_values
 
 #: Share of the false discovery rate by which one label more is told in Benjamini and Hochberg's rule: half, for two sides.
@@ -24,6 +25,8 @@ _ONE_SIDE = 0.5
 #: Errors are planted into this share of the labels, and into so many at least.
 PLANTED = 0.02
 LEAST_PLANTED = 5
+#: So often, into other labels.
+PLANTINGS = 2
 #: Sizes of planted errors, in standard deviations of a right label: from the first at which most are noticed.
 SIZES = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 50.0, 100.0)
 MOSTLY = 0.8
@@ -69,41 +72,61 @@ def _by_p_values(evidence: Evidence, called: int, known: int, fdr: float) -> Det
     return DetectionLimits(_in_label_units(evidence, np.sqrt(evidence.variance), sizes, sizes), size)
 
 
+@dataclass(frozen=True, eq=False)
+class _Planting:
+    """Errors of one size in a few trusted labels: how many of them are noticed, the cut beside them, and what describes all."""
+
+    noticed: float
+    cut: float
+    calibration: Calibration
+
+
 def _noticed(
     evidence: Evidence, calibration: Calibration, suspect: BoolArray, fdr: float
 ) -> tuple[float, float, Calibration | None]:
     """The least planted errors that are noticed, in standard deviations, the cut beside them, and what describes them then."""
     trusted = np.flatnonzero(~(suspect | evidence.absurd | evidence.stands_apart | evidence.errors.is_limit))
     count = max(LEAST_PLANTED, round(PLANTED * trusted.size))
-    if trusted.size <= 2 * count:
+    if trusted.size <= PLANTINGS * count:
         return np.inf, np.inf, None
     std = np.sqrt(calibration.spread(evidence.variance, evidence.expected))
     # Spread over all that is promised, so that the rows stand for all others.
     ordered = trusted[np.argsort(evidence.variance[trusted], kind="stable")]
-    chosen = ordered[np.linspace(0, ordered.size - 1, count + 2).round().astype(int)[1:-1]]
-    for size in SIZES:
-        planted, found = _planted(evidence, chosen, size * std[chosen])
-        judged = found.apply(planted)
-        called = q_values(judged) <= fdr
-        if np.mean(called[chosen]) >= MOSTLY:
-            return size, _cut(judged, called, fdr), found
-    return np.inf, np.inf, None
+    places = np.linspace(0, ordered.size - 1, PLANTINGS * count + 2).round().astype(int)[1:-1]
+    plantings: dict[int, list[_Planting]] = {}
+
+    def is_noticed(step: int) -> bool:
+        chosen = [ordered[places[first::PLANTINGS]] for first in range(PLANTINGS)]
+        plantings[step] = [_planted(evidence, rows, SIZES[step] * std[rows], fdr) for rows in chosen]
+        return bool(np.mean([planting.noticed for planting in plantings[step]]) >= MOSTLY)
+
+    # Larger errors are noticed at least as well.
+    step = bisect_left(range(len(SIZES)), True, key=is_noticed)
+    if step == len(SIZES):
+        return np.inf, np.inf, None
+    strictest = max(plantings[step], key=lambda planting: planting.cut)
+    return SIZES[step], strictest.cut, strictest.calibration
 
 
-def _planted(evidence: Evidence, chosen: np.ndarray, sizes: FloatArray) -> tuple[Evidence, Calibration]:
-    """Evidence in which some labels are off by so much, up and down in turn, and its description."""
+def _planted(evidence: Evidence, chosen: IntArray, sizes: FloatArray, fdr: float) -> _Planting:
+    """Labels that are off by so much more, up and down in turn, judged like all others."""
     known = np.flatnonzero(~(evidence.absurd | evidence.stands_apart))
     label, error = evidence.label.copy(), evidence.error.copy()
-    error[chosen] = np.where(np.arange(chosen.size) % 2, 1.0, -1.0) * sizes
-    label[chosen] = evidence.expected[chosen] + error[chosen]
+    added = np.where(np.arange(chosen.size) % 2, 1.0, -1.0) * sizes
+    label[chosen] += added
+    error[chosen] += added
     planted = replace(evidence, label=label, error=error, z=error / np.sqrt(evidence.variance))
     right = int(np.count_nonzero(evidence.stands_apart))
-    return planted, calibrate(planted.errors[known], rival=True, others_right=right)
+    found = calibrate(planted.errors[known], rival=True, others_right=right)
+    judged = found.apply(planted)
+    called = q_values(judged) <= fdr
+    return _Planting(float(np.mean(called[chosen])), _cut(judged, called, fdr), found)
 
 
 def _cut(judged: Evidence, called: BoolArray, fdr: float) -> float:
     """Log odds from which one more label would be called wrong."""
-    assert judged.log_odds is not None
+    if judged.log_odds is None:
+        return np.inf
     right = expit(-judged.log_odds[called])
     room = fdr * (right.size + 1) - right.sum()
     least = float(np.clip(room, fdr, EVEN_ODDS))

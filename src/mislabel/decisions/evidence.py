@@ -14,6 +14,7 @@ from mislabel.likelihoods.transforms import Identity, Transform
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.intp]
 #: The largest number there is.
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -114,6 +115,12 @@ class Evidence:
             transform=Identity(),
             bounds=Atoms(),
         )
+
+    @property
+    def limits(self) -> NDArray[np.int8]:
+        """``side``, one entry per label in any case, without that of labels at bounds, which nobody wrote so."""
+        none = np.zeros(self.label.size, dtype=np.int8)
+        return none if self.side is None or self.bounds.has_bounds else self.side
 
     @property
     def stands_apart(self) -> BoolArray:

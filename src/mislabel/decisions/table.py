@@ -64,7 +64,8 @@ def audit_table(
 
     ``expected_low`` and ``expected_high`` bound where a right label would lie with probability ``confidence``. The
     suggested label is the posterior mean of the right label for suspects and missing labels, the label itself for all
-    others. ``detectable`` says, given which labels are suspect, how large an error of each row would have to be to be noticed.
+    others. Where labels are censored, a column of that name says so. ``detectable`` says, given which labels are suspect, how
+    large an error of each row would have to be to be noticed.
     """
     half = half_width(evidence, confidence)
     scores = score_labels(evidence, score)
@@ -88,6 +89,8 @@ def audit_table(
         },
         columns=AUDIT_COLUMNS,
     )
+    if (limits := evidence.limits).any():
+        table["censored"] = np.array(["", ">", "<"])[limits]
     # Equal scores (all trusted labels, for the paper's own score) are ordered by |z|, then as they came.
     order = np.lexsort((np.arange(scores.size), -np.abs(np.nan_to_num(evidence.z)), -scores))
     return table.iloc[order].reset_index(drop=True)

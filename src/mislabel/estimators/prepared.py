@@ -213,10 +213,13 @@ def prepare(
     check_label_range(labels, present, rows)
     plan = plan_for(points, labels, present.size)
     known_variance = check_label_errors(given.y_err, labels.size, rows)
-    copies = Copies.among(points, (labels, known_variance), present) if finds_copies else Copies.none()
-    present = copies.without(present)
-    half_step = half_step_of(labels[present]) if given.y_err is None and learns_noise else 0.0
     side = check_sides(given.censored, labels.size)
+    copies = (
+        Copies.among(points, (labels, known_variance, side.astype(float)), present) if finds_copies else Copies.none()
+    )
+    present = copies.without(present)
+    exact = present[side[present] == 0]
+    half_step = half_step_of(labels[exact]) if given.y_err is None and learns_noise else 0.0
     atoms = Atoms.of(labels[present]) if learns_noise and not side.any() else Atoms()
     start = as_kernel(kernel, points) if plan is None or kernel is not None else kernel_of_many(points)
     if plan is None and not keeps_order:

@@ -22,7 +22,8 @@ from mislabel.data.table_files import TableFile
 from mislabel.decisions import coverage
 from mislabel.decisions.patterns import confidence_words
 from mislabel.report.findings import Findings
-from mislabel.report.words import model_line, number, pattern_line, summary_lines, trust_lines
+from mislabel.report.plain_words import number
+from mislabel.report.words import model_line, pattern_line, summary_lines, trust_lines
 
 #: Rows with their own features and neighbours; the rest are shown by their numbers alone.
 MOST_DETAILED = 2000
@@ -38,6 +39,9 @@ LONGEST_CELL = 200
 #: Tables of up to so many characters are kept whole in the page, which can then export all of a cleaned CSV.
 MOST_CELLS = 8_000_000
 HISTOGRAM_BINS = 41
+#: Points of the curve of errors that would be noticed, and the share of the rows that it reaches.
+SIZES_SHOWN = 60
+LARGEST_SHOWN = 0.97
 HISTOGRAM_RANGE = 6.0
 #: Labels beyond any plausible scale are off by more standard deviations than the page has numbers for.
 _LARGEST_Z = 1e30
@@ -101,6 +105,8 @@ class Source:
 def report_content(audit: Findings, source: Source) -> dict[str, Any]:
     """Everything the page needs, ready for JSON."""
     evidence = audit.model.calibrated_evidence_
+    # Limits that are not crossed are not off at all.
+    known = np.isfinite(evidence.z) & ~evidence.errors.is_limit
     details = _Details.of(audit)
     kept = _kept(audit, details)
     table, positions = audit.table.iloc[kept], audit.positions[kept]
@@ -109,6 +115,7 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
         "label": _packed(table["label"], "<f8"),
         "expected": _packed(table["expected"], "<f8"),
         "half": _packed((table["expected_high"] - table["expected_low"]) / 2, "<f8"),
+        **({} if audit.censored is None else {"side": _packed(_sides(table["censored"]), "i1")}),
         "suggested": _packed(table["suggested_label"], "<f8"),
         "z": _packed(table["z"].clip(-_LARGEST_Z, _LARGEST_Z), "<f4"),
         "q": _packed(table["q_value"], "<f4"),
@@ -131,13 +138,19 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
         "leftOut": [{"column": item.column, "kind": item.kind, "reason": item.reason} for item in audit.left_out],
         "notes": source.notes,
         "byFeature": _by_feature(audit),
-        "calibration": _coverage(evidence.z, evidence.degrees),
-        "histogram": _histogram(evidence.z, audit),
+        "calibration": _coverage(evidence.z[known], evidence.degrees),
+        "detectable": _detectable(audit),
+        "histogram": _histogram(evidence.z[known], audit.suspect[known]),
         "rows": rows,
         "ids": _ids(audit, kept),
         "details": details.content(audit, kept),
         "cells": _cells(source, audit.label),
     }
+
+
+def _sides(signs: pd.Series) -> NDArray[np.int8]:
+    """-1 for upper limits, 1 for lower ones, 0 for all others."""
+    return np.asarray(signs.map({"<": -1, ">": 1, "": 0}), dtype=np.int8)
 
 
 def _file(audit: Findings, source: Source) -> dict[str, Any]:
@@ -305,17 +318,26 @@ def _coverage(z: NDArray[np.float64], degrees: float) -> list[list[float]]:
     return [[round(float(share), 3), round(float(seen), 4)] for share, seen in zip(shares, held, strict=True)]
 
 
-def _histogram(z: NDArray[np.float64], audit: Findings) -> dict[str, Any]:
-    suspect = audit.suspect
+def _histogram(z: NDArray[np.float64], suspect: NDArray[np.bool_]) -> dict[str, Any]:
     edges = np.linspace(-HISTOGRAM_RANGE, HISTOGRAM_RANGE, HISTOGRAM_BINS + 1)
     clipped = np.clip(z, edges[0], edges[-1])
-    known = np.isfinite(z)
     cut = float(np.min(np.abs(z[suspect]))) if suspect.any() else None
     return {
         "edges": [round(float(edge), 4) for edge in edges],
-        "trusted": np.histogram(clipped[known & ~suspect], edges)[0].tolist(),
-        "suspect": np.histogram(clipped[known & suspect], edges)[0].tolist(),
+        "trusted": np.histogram(clipped[~suspect], edges)[0].tolist(),
+        "suspect": np.histogram(clipped[suspect], edges)[0].tolist(),
         "cut": cut,
+    }
+
+
+def _detectable(audit: Findings) -> dict[str, list[float]]:
+    """In which share of the rows errors of some sizes would be noticed; sizes that only few rows need are left out."""
+    limit = np.sort(audit.table["detectable"].to_numpy(dtype=float))
+    places = np.unique(np.linspace(0, LARGEST_SHOWN * (limit.size - 1), SIZES_SHOWN).round().astype(int))
+    places = places[np.isfinite(limit[places])]
+    return {
+        "sizes": [float(f"{size:.4g}") for size in limit[places]],
+        "shares": [round(float((place + 1) / limit.size), 4) for place in places],
     }
 
 

@@ -63,6 +63,11 @@ class Findings:
         return found
 
     @property
+    def censored(self) -> list[str] | None:
+        """Signs of labels that are only limits, in the order of ``table``; None where all are exact."""
+        return self.table["censored"].tolist() if "censored" in self.table else None
+
+    @property
     def ranks(self) -> NDArray[np.intp]:
         """Where in ``table`` each row of ``frame`` stands: the inverse of ``positions``."""
         return np.argsort(self.positions)

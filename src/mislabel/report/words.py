@@ -2,50 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
+import pandas as pd
 
 from mislabel.decisions.patterns import confidence_words
 from mislabel.estimators.mean_functions import mean_words
 from mislabel.estimators.process import CONSTANT
 from mislabel.report.findings import Findings
-
-_LONGEST_NAME = 60
-
-
-def plain_text(value: Any, longest: int = _LONGEST_NAME) -> str:
-    """Text from a stranger's file, safe on a terminal: no control or direction characters, one line, not too long."""
-    text = "".join(c if c.isprintable() and not _directs(c) else f"\\x{ord(c):02x}" for c in str(value))
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def _directs(character: str) -> bool:
-    return character in "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-
-
-def number(value: float, digits: int = 4, decimal: str = ".") -> str:
-    """A number for people: a few digits, no exponent where it can be helped, with the decimal mark of their file."""
-    if not math.isfinite(value):
-        return "missing"
-    if value == 0.0:
-        return "0"
-    size = math.floor(math.log10(abs(value)))
-    if -4 <= size < 7:
-        text = f"{value:.{max(digits - 1 - size, 0)}f}"
-        return (text.rstrip("0").rstrip(".") if "." in text else text).replace(".", decimal)
-    return f"{value:.{digits - 1}e}".replace(".", decimal)
-
-
-def percent(fraction: float) -> str:
-    """A fraction as a percentage."""
-    return f"{100 * fraction:.3g} %"
-
-
-def count(size: int, noun: str) -> str:
-    """``1,030 labels``."""
-    return f"{size:,} {noun}{'' if size == 1 else 's'}"
+from mislabel.report.kind_words import detection_lines, is_weak, kind_lines, promise_lines
+from mislabel.report.plain_words import count, number, percent, plain_text
 
 
 def summary_lines(audit: Findings, decimal: str = ".") -> list[str]:
@@ -54,30 +19,38 @@ def summary_lines(audit: Findings, decimal: str = ".") -> list[str]:
     size = int(table["label"].notna().sum())
     suspects = audit.n_suspects
     verb = "looks" if suspects == 1 else "look"
-    lines = [f"{suspects:,} of {count(size, 'label')} {verb} wrong {_how_called(audit)}."]
+    lines = [f"{suspects:,} of {count(size, 'label')} {verb} wrong{_how_called(audit)}."]
     if suspects:
         worst = table[table["suspect"]].iloc[0]
         half = (worst["expected_high"] - worst["expected_low"]) / 2
         lines.append(
-            f"The worst is row {plain_text(worst['row'])}: {number(worst['label'], decimal=decimal)}, expected "
+            f"The worst is row {plain_text(worst['row'])}: {label_words(worst, decimal)}, expected "
             f"{number(worst['expected'], decimal=decimal)} ± {number(half, 2, decimal)}."
         )
     else:
         closest = table.iloc[0]
         lines.append(
-            f"The least expected is row {plain_text(closest['row'])}: {number(closest['label'], decimal=decimal)}, expected "
+            f"The least expected is row {plain_text(closest['row'])}: {label_words(closest, decimal)}, expected "
             f"{number(closest['expected'], decimal=decimal)}; it may well be right."
         )
     lines.append(pattern_line(audit))
     return lines
 
 
+def label_words(entry: pd.Series, decimal: str) -> str:
+    """A label with its sign where it is only a limit: ``< 0.5``."""
+    sign = entry.get("censored", "")
+    return f"{sign} {number(entry['label'], decimal=decimal)}" if sign else number(entry["label"], decimal=decimal)
+
+
 def _how_called(audit: Findings) -> str:
+    if audit.threshold == "fdr" and is_weak(audit):
+        return "; how many of them are right labels cannot be promised here"
     if audit.threshold == "fdr" or audit.cutoff is None:
-        return f"at a false discovery rate of {percent(audit.fdr)}"
+        return f" at a false discovery rate of {percent(audit.fdr)}"
     if audit.threshold == "top-k":
-        return f"since the {audit.cutoff:,.0f} most suspicious were asked for"
-    return f"beyond {audit.cutoff:g} standard deviations" if audit.threshold == "z" else f"by {audit.threshold}"
+        return f" since the {audit.cutoff:,.0f} most suspicious were asked for"
+    return f" beyond {audit.cutoff:g} standard deviations" if audit.threshold == "z" else f" by {audit.threshold}"
 
 
 def pattern_line(audit: Findings) -> str:
@@ -119,29 +92,6 @@ def set_aside_line(audit: Findings) -> str:
     return f"{reason[:1].upper()}{reason[1:]}."
 
 
-def _kind_lines(audit: Findings, decimal: str) -> list[str]:
-    """What kind of labels these are, and why none was called wrong."""
-    model, lines = audit.model, []
-    held = int(np.count_nonzero(model.atoms_.holds(model.labels_)))
-    if held:
-        values = " or ".join(number(value, decimal=decimal) for value in model.atoms_.values)
-        share = percent(held / int(np.count_nonzero(np.isfinite(model.labels_))))
-        told = (
-            "there and beyond, labels were taken to be cut off"
-            if model.bounds_.has_bounds
-            else "whether a label is one of these is judged by the features, and the others are judged by one another"
-        )
-        verb = "equals" if held == 1 else "equal"
-        lines.append(f"{count(held, 'label')} ({share}) {verb} {values}, far more than any value nearby: {told}.")
-    calibration = audit.model.calibration_
-    if audit.threshold == "fdr" and calibration.contested:
-        lines.append(
-            "Some labels lie far from what the others predict, but right labels with heavy tails explain that as well as wrong "
-            "ones do: none is called wrong. The ranking may still help; more or other columns would help more."
-        )
-    return lines
-
-
 def trust_lines(audit: Findings, decimal: str = ".") -> list[str]:
     """How sure all this is: fit, spread of clean labels, calibration."""
     model = audit.model
@@ -169,7 +119,7 @@ def trust_lines(audit: Findings, decimal: str = ".") -> list[str]:
             f"Clean labels spread differently from what the model alone would promise{tails}{larger}; z, p-values and "
             "intervals allow for that."
         )
-    lines += _kind_lines(audit, decimal)
+    lines += kind_lines(audit, decimal)
     if model.n_copies_:
         lines.append(
             f"{count(model.n_copies_, 'row')} repeat an earlier one, label included: each such record was judged once, and all "
@@ -181,4 +131,4 @@ def trust_lines(audit: Findings, decimal: str = ".") -> list[str]:
         lines.append("The noise that clean labels have could not be told: trust the ranking more than the cut.")
     if not model.converged_:
         lines.append(f"The solver stopped at a residual of {model.residual_:.1e}.")
-    return lines
+    return [*lines, *promise_lines(audit), *detection_lines(audit, decimal)]

@@ -13,7 +13,7 @@ import pandas as pd
 from mislabel._common.dates import as_dates
 from mislabel._common.number_kinds import is_number
 from mislabel._common.short_numbers import shortest
-from mislabel.data.number_text import NUMERIC_FRACTION, Notation, is_missing
+from mislabel.data.number_text import NUMERIC_FRACTION, SIGNS_OF_LIMITS, Notation, is_missing
 
 
 def as_written(value: Any) -> str:
@@ -45,7 +45,19 @@ def typed_column(cells: Sequence[str], notation: Notation | None, dates: bool | 
         return (pd.to_datetime(column, utc=True, format="ISO8601", errors="coerce") if dates else column), ""
     numbers = notation.parse(cells)
     numbers[missing] = np.nan
-    return pd.Series(numbers), _unread(cells, np.isnan(numbers) & ~missing, int(np.count_nonzero(~missing)))
+    notes = [
+        _unread(cells, np.isnan(numbers) & ~missing, int(np.count_nonzero(~missing))),
+        _limits_note(cells, numbers),
+    ]
+    return pd.Series(numbers), "; ".join(note for note in notes if note)
+
+
+def _limits_note(cells: Sequence[str], numbers: np.ndarray) -> str:
+    """That some numbers of a column are only limits."""
+    where = [k for k, cell in enumerate(cells) if cell.lstrip()[:1] in SIGNS_OF_LIMITS and np.isfinite(numbers[k])]
+    if not where:
+        return ""
+    return f"{len(where)} cells are limits (the first is {cells[where[0]][:40]!r}, position {where[0]})"
 
 
 def _unread(cells: Sequence[Any], unread: np.ndarray, filled: int) -> str:

@@ -170,9 +170,17 @@ def text_notations(
     columns: Mapping[str, Sequence[Any]], options: NumberOptions
 ) -> tuple[dict[str, Notation], list[str]]:
     """How columns that hold text write numbers in it, and notes about cells that could be two numbers."""
-    looks = {name: ColumnCells.of(texts_of(values)) for name, values in columns.items() if any(texts_of(values))}
+    looks = {name: _look(values) for name, values in columns.items() if any(texts_of(values))}
     found, doubts = notations_of(looks, None, options)
     return {name: notation for name, notation in found.items() if notation is not None}, doubts
+
+
+def _look(values: Sequence[Any]) -> ColumnCells:
+    """What the text in a column says; limits (``<0.5``) stand as text beside what was entered as numbers."""
+    look = ColumnCells.of(texts_of(values))
+    if not look.limits:
+        return look
+    return look.with_numbers_beside({as_written(value) for value in values if is_number(value)})
 
 
 def texts_of(values: Sequence[Any]) -> list[str]:

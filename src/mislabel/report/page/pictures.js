@@ -134,6 +134,23 @@ const auditPictures = ({ content, rows, decisionOf, show, fixed, plural, make, c
     const seen = new Map(content.calibration);
     $("calibration-words").textContent = `Intervals for half of the clean labels hold ${Math.round(100 * seen.get(0.5))} % of all labels, those for 95 % hold ${Math.round(100 * seen.get(0.95))} %; wrong labels lie outside.`;
   };
+  const drawDetectable = () => {
+    const { sizes, shares } = content.detectable;
+    if (sizes.length < 2) { $("detectable").replaceChildren("No error of any plausible size would be noticed in most rows."); return; }
+    const width = 420, height = 260, left = 44, bottom = 38, most = sizes[sizes.length - 1] || 1;
+    const x = (value) => left + (value / most) * (width - left - 24), y = (share) => height - bottom - share * (height - bottom - 10);
+    const steps = [`${x(0)},${y(0)}`];
+    sizes.forEach((value, k) => steps.push(`${x(value).toFixed(1)},${y(k ? shares[k - 1] : 0).toFixed(1)}`, `${x(value).toFixed(1)},${y(shares[k]).toFixed(1)}`));
+    const half = sizes[shares.findIndex((share) => share >= 0.5)];
+    const told = half === undefined ? "In less than half of the rows would any error of a plausible size be noticed." : `An error of ${show(half, 2)} would probably be noticed in half of the rows.`;
+    const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": told },
+      svg("polyline", { points: steps.join(" "), fill: "none", stroke: "var(--accent)", "stroke-width": "2.5" }));
+    for (const tick of ticks(0, most, 4)) drawing.append(svg("text", { x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, show(tick, 3)));
+    for (const tick of [0, 0.25, 0.5, 0.75, 1]) drawing.append(svg("text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, `${100 * tick} %`));
+    drawing.append(svg("text", { x: x(most / 2), y: height - 4, "text-anchor": "middle" }, "size of the error, in the labels' unit"));
+    $("detectable").replaceChildren(drawing);
+    $("detectable-words").textContent = told;
+  };
   const drawFeatures = () => {
     $("features").replaceChildren(...content.byFeature.map((entry) => {
       const most = Math.max(...entry.bins.map((bin) => bin.suspects / bin.count), 1e-9);
@@ -150,5 +167,5 @@ const auditPictures = ({ content, rows, decisionOf, show, fixed, plural, make, c
     }));
   };
 
-  return { drawScatter, drawHistogram, drawCalibration, drawFeatures, updateColors };
+  return { drawScatter, drawHistogram, drawCalibration, drawDetectable, drawFeatures, updateColors };
 };

@@ -22,7 +22,10 @@
     z: unpack(packed.z, Float32Array),
     q: unpack(packed.q, Float32Array),
     suspect: unpack(packed.suspect, Uint8Array),
+    side: packed.side ? unpack(packed.side, Int8Array) : null,
   };
+  /* The label, with its sign where it is only a limit. */
+  const labelText = (rank) => (rows.side?.[rank] ? `${rows.side[rank] < 0 ? "<" : ">"} ` : "") + full(rows.label[rank]);
   const size = rows.position.length;
   const rankOf = new Map();
   rows.position.forEach((position, rank) => rankOf.set(position, rank));
@@ -183,7 +186,7 @@
   };
   const COLUMNS = [
     { name: "Row", value: (rank) => idOf(rank), text: (rank) => shownId(rank), header: true },
-    { name: "Label", value: (rank) => rows.label[rank], text: (rank) => full(rows.label[rank]), number: true },
+    { name: "Label", value: (rank) => rows.label[rank], text: (rank) => labelText(rank), number: true },
     { name: "Expected", value: (rank) => rows.expected[rank], text: (rank) => expectedText(rank), number: true },
     { name: "Suggested", value: (rank) => suggestionOf(rank), text: (rank) => (isOpen(rank) ? full(suggestionOf(rank)) : ""), number: true },
     { name: "z", value: (rank) => Math.abs(rows.z[rank]), text: (rank) => (Number.isFinite(rows.z[rank]) ? fixed(rows.z[rank], 1) : ""), number: true },
@@ -283,7 +286,7 @@
     const left = make("div", {}, make("h3", {}, "Evidence"));
     const evidence = make("dl", {});
     const fact = (name, value) => evidence.append(make("dt", {}, name), make("dd", { dir: "auto" }, value));
-    fact("label", full(rows.label[rank]));
+    fact("label", labelText(rank));
     fact("expected", `${show(rows.expected[rank], digitsOf(rank))}, clean labels between ${show(rows.expected[rank] - rows.half[rank], digitsOf(rank))} and ${show(rows.expected[rank] + rows.half[rank], digitsOf(rank))}`);
     if (Number.isFinite(rows.z[rank])) fact("off by", `${show(rows.label[rank] - rows.expected[rank])}, ${fixed(Math.abs(rows.z[rank]), 1)} standard deviations`);
     fact("suggested", full(suggestionOf(rank)));
@@ -305,7 +308,7 @@
       const body = make("tbody", {});
       for (const [other, at, similarity] of near) {
         const values = content.details.features[at];
-        body.append(make("tr", {}, make("th", { scope: "row", dir: "auto" }, shownId(other)), make("td", { class: "number" }, full(rows.label[other])),
+        body.append(make("tr", {}, make("th", { scope: "row", dir: "auto" }, shownId(other)), make("td", { class: "number" }, labelText(other)),
           make("td", { class: "number" }, fixed(similarity, 3)), ...columns.map((_, k) => make("td", { dir: "auto" }, values[k]))));
       }
       table.append(body);
@@ -433,7 +436,7 @@
 
   /* ---- pictures ---------------------------------------------------------------------------------------------------------- */
 
-  const { drawScatter, drawHistogram, drawCalibration, drawFeatures, updateColors } = auditPictures({
+  const { drawScatter, drawHistogram, drawCalibration, drawDetectable, drawFeatures, updateColors } = auditPictures({
     content, rows, decisionOf, show, fixed, plural, make, current: () => current,
     pick: (rank) => { select(rank, true); $("body").querySelector("tr.current")?.scrollIntoView({ block: "center" }); },
   });
@@ -454,7 +457,7 @@
     $("confirm-title").textContent = `Accept ${plural(ranks.length, "correction")}?`;
     $("confirm-words").textContent = `${pattern.words}. Nothing is written before you say so; undo takes it back.`;
     $("confirm-rows").replaceChildren(...ranks.map((rank) => make("tr", { "data-decided": decisionOf(rank) ? "yes" : "no" },
-      make("th", { scope: "row", dir: "auto" }, shownId(rank)), make("td", { class: "number" }, full(rows.label[rank])),
+      make("th", { scope: "row", dir: "auto" }, shownId(rank)), make("td", { class: "number" }, labelText(rank)),
       make("td", { class: "number" }, expectedText(rank)), make("td", { class: "number new" }, full(suggestionOf(rank))), make("td", {}, verdictOf(rank)))));
     $("confirm-decided").hidden = !decided;
     $("confirm-decided-words").textContent = `Replace ${plural(decided, "decision")} made before (else ${decided === 1 ? "it is" : "they are"} left alone)`;
@@ -521,6 +524,7 @@
   drawProgress();
   drawHistogram();
   drawCalibration();
+  drawDetectable();
   drawFeatures();
   drawScatter();
   $("scatter").setAttribute("aria-label", `Scatter plot of ${plural(size, "label")} against what is expected of them, ${plural(content.suspects, "suspect")} marked. The review table holds the same rows.`);
