@@ -74,6 +74,8 @@ class AuditResult:
     def decisions(self) -> dict[str, Any]:
         """Decisions in the format that the page exports: every suspect accepted with its suggestion. Edit them as you like.
 
+        Nobody has looked at any of them: they are no verdicts for :meth:`certify` until an entry says ``"reviewed": True``.
+
         >>> result.decisions["decisions"][0]["action"] = "keep"  # doctest: +SKIP
         >>> cleaned = result.apply()  # doctest: +SKIP
         """
@@ -87,6 +89,7 @@ class AuditResult:
                 "action": "accept",
                 "value": float(entry["suggested_label"]),
                 "note": "",
+                "reviewed": False,
             }
             for position, entry in zip(
                 found.positions[chosen], found.table.iloc[chosen].to_dict("records"), strict=True

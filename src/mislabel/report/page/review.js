@@ -56,9 +56,10 @@
 
   const isOpen = (rank) => rows.suspect[rank] || !Number.isFinite(rows.label[rank]);
   const suggestionOf = (rank) => (isOpen(rank) ? tidy(rows.suggested[rank]) : Number(rows.expected[rank].toPrecision(Math.max(6, digitsOf(rank)))));
-  const made = (rank, action, value, note = decisionOf(rank)?.note ?? "") => [rows.position[rank], {
+  const made = (rank, action, value, note = decisionOf(rank)?.note ?? "", together = false) => [rows.position[rank], {
     action, value, note, label: orNull(rows.label[rank]), suggested: orNull(suggestionOf(rank)), audit: content.audit,
     ...(content.ids && idOf(rank).length <= LONGEST_ID ? { row: idOf(rank) } : {}),
+    ...(together ? { together } : {}),
   }];
 
   const decide = (changes, message) => {
@@ -117,7 +118,7 @@
     const clean = printable(text), now = decisionOf(rank);
     const kept = printable(clean.slice(0, LONGEST_NOTE));
     const cut = kept.length < clean.length ? ` It was cut to ${plural(LONGEST_NOTE, "character")}.` : "";
-    decide([made(rank, now?.action ?? "keep", now?.value ?? null, kept)], `Row ${shownId(rank)}: note kept${now ? "" : ", and the label with it"}.${cut}`);
+    decide([made(rank, now?.action ?? "keep", now?.value ?? null, kept, now ? now.together : true)], `Row ${shownId(rank)}: note kept${now ? "" : ", and the label with it"}.${cut}`);
   };
 
   const takenOver = (decision) => Boolean(decision) && decision.audit !== content.audit;
@@ -463,7 +464,7 @@
     $("confirm-write").onclick = () => {
       const now = chosen();
       $("confirm").close();
-      decide(now.map((rank) => made(rank, "accept", suggestionOf(rank))), `${plural(now.length, "row")}: correction accepted.`);
+      decide(now.map((rank) => made(rank, "accept", suggestionOf(rank), undefined, true)), `${plural(now.length, "row")}: correction accepted.`);
     };
     update();
     $("confirm").showModal();
