@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from mislabel.auditing.certify import ReviewCertificate, certified
 from mislabel.auditing.files import check_folder, folders_of, write_results, write_summary
-from mislabel.auditing.given import DecisionsLike, Given, GivenFile
+from mislabel.auditing.given import DecisionsLike, Given, GivenFile, check_made_for, read_given
 from mislabel.auditing.summary import Summary, summary, summary_of_several
 from mislabel.data.corrections import FORMAT
 from mislabel.decisions import Pattern
 from mislabel.estimators.regressor import LabelNoiseRegressor
 from mislabel.report.content import Source
+from mislabel.report.drawn_sample import DrawnSample
 from mislabel.report.findings import Findings
 from mislabel.report.html import write_report
 from mislabel.report.words import summary_lines
@@ -123,6 +125,23 @@ class AuditResult:
         chosen = self.decisions if decisions is None else decisions
         options = {"output": output, "trail": trail, "overwrite": overwrite}
         return self._given.applied(chosen, self.source, self.findings.label, **options)
+
+    def certify(self, decisions: DecisionsLike | None = None, *, confidence: float = 0.95) -> ReviewCertificate:
+        """How many of the suspects are right labels at most, from verdicts on a random sample of them.
+
+        That needs no model to be right: it holds however suspects were called, and after every verdict.
+
+        Parameters
+        ----------
+        decisions : a decisions.json that the page exported, or its content; None for no verdicts yet, which says what to look
+            at first. "keep" says that a label is right, all others that it is wrong; only entries that are ``"reviewed"`` count.
+        confidence : of all bounds together.
+        """
+        found = self.findings
+        chosen = None if decisions is None else read_given(decisions)
+        if chosen is not None:
+            check_made_for(found.label, len(found.table), self.source.fingerprint, chosen)
+        return certified(DrawnSample.of(found, self.source), chosen, confidence)
 
     def report(self, path: str | Path) -> Path:
         """Write the page to review on, and say where it is."""
