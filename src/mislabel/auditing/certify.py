@@ -127,12 +127,7 @@ class ReviewCertificate:
             )
             found += self._promise_lines(bound)
         if bound.right and self.drawn < self.suspects:
-            more = self.more_to_halve
-            found.append(
-                "No further verdicts can halve that."
-                if more is None
-                else f"About {count(more, 'more verdict')} like these would halve that."
-            )
+            found.append(self._halving_line())
         others = len(self._certificate.verdicts) - self.drawn
         if others:
             found.append(f"{count(others, 'verdict')} beside the random sample say nothing of other rows.")
@@ -150,7 +145,16 @@ class ReviewCertificate:
             return [f"The promised {percent(promised)} is certain."]
         if not self.cut:
             return [f"The promised {percent(promised)} is not certain yet, not even for the most suspicious."]
-        return [f"The promised {percent(promised)} is certain so far for the {self.cut:,} most suspicious only."]
+        some = "most suspicious one" if self.cut == 1 else f"{self.cut:,} most suspicious"
+        return [f"The promised {percent(promised)} is certain so far for the {some} only."]
+
+    def _halving_line(self) -> str:
+        more = self.more_to_halve
+        if more is None:
+            return "No further verdicts can halve that."
+        if self.drawn:
+            return f"About {count(more, 'more verdict')} like these would halve that."
+        return f"About {count(more, 'verdict')} would halve that, if the labels are as wrong as they look."
 
     def as_dict(self, size: int = _NEXT) -> dict[str, Any]:
         """The same for machines, with so many rows to look at next."""

@@ -21,6 +21,7 @@ from mislabel.data.number_text import Notation
 from mislabel.data.table_files import TableFile
 from mislabel.decisions import coverage
 from mislabel.decisions.patterns import confidence_words
+from mislabel.report.drawn_sample import DrawnSample
 from mislabel.report.findings import Findings
 from mislabel.report.words import model_line, number, pattern_line, summary_lines, trust_lines
 
@@ -37,6 +38,8 @@ MOST_COLUMNS_CHARTED = 8
 LONGEST_CELL = 200
 #: Tables of up to so many characters are kept whole in the page, which can then export all of a cleaned CSV.
 MOST_CELLS = 8_000_000
+#: Of the bounds that a review gives.
+PAGE_CONFIDENCE = 0.95
 HISTOGRAM_BINS = 41
 HISTOGRAM_RANGE = 6.0
 #: Labels beyond any plausible scale are off by more standard deviations than the page has numbers for.
@@ -134,9 +137,24 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
         "calibration": _coverage(evidence.z, evidence.degrees),
         "histogram": _histogram(evidence.z, audit),
         "rows": rows,
+        "certificate": _certificate(audit, source, kept),
         "ids": _ids(audit, kept),
         "details": details.content(audit, kept),
         "cells": _cells(source, audit.label),
+    }
+
+
+def _certificate(audit: Findings, source: Source, kept: NDArray[np.intp]) -> dict[str, Any] | None:
+    """The random order of the suspects, as places in ``kept``; None where there are none, or more than the page holds."""
+    suspects = np.flatnonzero(audit.table["suspect"].to_numpy())
+    if not 0 < suspects.size <= MOST_ROWS:
+        return None
+    sample = DrawnSample.of(audit, source)
+    return {
+        "order": _packed(np.searchsorted(kept, suspects)[sample.order], "<i4"),
+        "confidence": PAGE_CONFIDENCE,
+        "expected": sample.expected,
+        "promised": sample.promised,
     }
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mislabel._common.number_kinds import is_number, is_whole
 from mislabel.decisions.certificates import sample_order
-from mislabel.report.content import Source
 from mislabel.report.findings import Findings
+
+if TYPE_CHECKING:
+    from mislabel.report.content import Source
 
 #: Share of right labels that is believed in where none was promised.
 USUAL_SHARE = 0.05

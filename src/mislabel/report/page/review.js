@@ -72,9 +72,10 @@
     const steps = changes.map(([position, decision]) => ({ position, before: decisions.get(position) ?? null, after: decision }));
     undoStack.push(steps);
     store.change(changes);
+    const before = panel?.boundLine();
     refresh();
     tellElsewhere(elsewhere, new Set(changes.map(([position]) => position)));
-    return announce(message);
+    return announce(panel && panel.boundLine() !== before ? `${message} ${panel.boundLine()}`.trim() : message);
   };
   const undo = () => {
     const steps = undoStack.pop();
@@ -330,7 +331,7 @@
       make("label", {}, "New value ", value), act("Edit", "E", () => edit(rank, value.value)),
       make("label", {}, "Note ", text), act("Note", "N", () => note(rank, text.value)),
       ...(decision ? [make("button", { type: "button", "data-action": "clear", onclick: () => clear(rank) }, "Undecide")] : []));
-    return make("tr", { class: "detail" }, make("td", { colspan: String(COLUMNS.length) }, make("div", { class: "detail-grid" }, left, right), actions, make("p", { id: "edit-problem", class: "problem" })));
+    return make("tr", { class: "detail" }, make("td", { colspan: String(COLUMNS.length) }, make("div", { class: "detail-grid" }, left, right), actions, make("p", { id: "edit-problem", class: "problem" }), ...(panel ? panel.rowLine(rank) : [])));
   };
 
   const draw = () => {
@@ -348,6 +349,7 @@
     $("page").textContent = `${plural(shown.length, "row")}, page ${pageNumber + 1} of ${pages}`;
     $("previous").disabled = pageNumber === 0;
     $("next").disabled = pageNumber >= pages - 1;
+    panel?.drawShown(shown, `${$("view").value}\n${$("search").value}`);
     const first = $("body").querySelector("tr.row");
     if (first && !$("body").querySelector("tr.current")) first.tabIndex = 0;
   };
@@ -355,6 +357,7 @@
     drawTakenOver();
     drawStorage();
     drawViews();
+    panel?.draw();
     draw();
     drawProgress();
     requestAnimationFrame(drawScatter);
@@ -383,6 +386,7 @@
     draw();
     focusRow();
   };
+  const lookAt = (rank, where) => { select(rank, true); $("body").querySelector("tr.current")?.scrollIntoView({ block: where }); };
   const step = (by) => {
     if (!shown.length) return;
     const at = shown.indexOf(current);
@@ -413,6 +417,7 @@
     else if (event.key === "ArrowUp") step(-1);
     else if (event.key === "/") $("search").focus();
     else if (letter === "u") undo();
+    else if (letter === "s" && panel) panel.goOn();
     else if (active >= 0 && event.key === "Enter" && event.target.closest("tr.row")) { opened = !opened; draw(); focusRow(); }
     else if (active >= 0 && onRow[letter]) { onRow[letter](active); focusRow(); }
     else if (active >= 0 && (letter === "e" || letter === "n")) { opened = true; draw(); $(letter === "e" ? "edit" : "note").focus(); $(letter === "e" ? "edit" : "note").select(); }
@@ -436,8 +441,12 @@
 
   const { drawScatter, drawHistogram, drawCalibration, drawFeatures, updateColors } = auditPictures({
     content, rows, decisionOf, show, fixed, plural, make, current: () => current,
-    pick: (rank) => { select(rank, true); $("body").querySelector("tr.current")?.scrollIntoView({ block: "center" }); },
+    pick: (rank) => lookAt(rank, "center"),
   });
+
+  /* ---- certified by review ----------------------------------------------------------------------------------------------- */
+
+  const panel = certificatePanel({ content, size, unpack, decisionOf, plural, make, open: (rank) => { lookAt(rank, "start"); announce(`Row ${shownId(rank)}, next of the random sample.`); } });
 
   /* ---- words, patterns, columns ------------------------------------------------------------------------------------------- */
 
@@ -518,6 +527,7 @@
   drawStorage();
   drawViews();
   drawHead();
+  panel?.draw();
   draw();
   drawProgress();
   drawHistogram();
