@@ -78,7 +78,7 @@ def test_without_verdicts_it_says_what_to_look_at_first(result):
 
 
 def test_decisions_that_nobody_looked_at_are_refused(result):
-    with pytest.raises(DecisionsError, match=r"none of 40 decisions about suspects says \"reviewed\": true"):
+    with pytest.raises(DecisionsError, match='no entry about a suspect says "reviewed": true'):
         result.certify(result.decisions)
     mixed = copy.deepcopy(result.decisions)
     first = drawn(result)[0]
@@ -292,3 +292,52 @@ def test_wrong_options_exit_with_two(audited, tmp_path, capsys, options):
         status = stopped.code
     assert status == 2
     assert options[1] in capsys.readouterr().err
+
+
+def test_a_review_changes_the_odds_of_all_other_labels(audited):
+    path, _, result = audited
+    order = drawn(result)
+    spoiled = set(range(0, SIZE, 12))
+    actions = {k: ("accept" if k in spoiled else "keep") for k in order[:5]}
+    decisions = looked_at(result, actions)
+    decisions["decisions"][0] |= {"action": "edit", "value": 1.25}
+    kept = int(result.findings.positions[-1])
+    decisions["decisions"].append({"position": kept, "action": "keep", "reviewed": True})
+    learned = result.with_verdicts(decisions)
+    table, ids = learned.table.set_index("row"), result.findings.frame["name"]
+    wrong = [ids[k] for k, action in actions.items() if action == "accept"]
+    assert table.loc[wrong, "suspect"].all()
+    assert (table.loc[wrong, "q_value"] == 0.0).all()
+    assert table.loc[ids[order[0]], "suggested_label"] == 1.25
+    assert not table.loc[ids[kept], "suspect"]
+    assert table.loc[ids[kept], "q_value"] == 1.0
+    rest = [name for name in ids if name not in {*wrong, ids[kept]}]
+    before = result.table.set_index("row")
+    assert not np.allclose(table.loc[rest, "q_value"], before.loc[rest, "q_value"])
+    assert learned.notes[-1] == "A review found 1 label right and 5 wrong; the odds of all others follow it."
+    # The result is an audit like any other; the former one is as it was.
+    assert set(np.flatnonzero(learned.findings.suspect)) == spoiled
+    assert learned.summary["suspects"] == 13
+    assert result.model.calibration_.learned is None
+    assert result.table.set_index("row").equals(before)
+    assert learned.certify(decisions).bound(wrong).right == 0
+
+
+def test_kept_suspects_leave_the_list_and_bring_others_down(result):
+    order = drawn(result)
+    learned = result.with_verdicts(looked_at(result, dict.fromkeys(order[:30], "keep")))
+    table = learned.findings.table
+    at = learned.findings.ranks[order[:30]]
+    assert not table["suspect"].to_numpy()[at].any()
+    assert (table["suggested_label"] == table["label"]).to_numpy()[at].all()
+    with pytest.raises(DecisionsError, match='no entry about a suspect says "reviewed": true'):
+        result.with_verdicts(result.decisions)
+
+
+def test_the_results_of_a_review_can_be_written(audited, tmp_path):
+    result = audited[2]
+    learned = result.with_verdicts(looked_at(result, dict.fromkeys(drawn(result)[:5], "drop")))
+    out = learned.write(tmp_path / "after")
+    found = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert "A review found 0 labels right and 5 wrong; the odds of all others follow it." in found["notes"]
+    assert learned.apply(output=tmp_path / "cleaned.csv").corrected == 13

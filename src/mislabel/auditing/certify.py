@@ -22,6 +22,11 @@ from mislabel.report.words import count, percent, plain_text
 
 #: Rows to look at next that are named where nobody says how many.
 _NEXT = 10
+NO_VERDICTS = (
+    'none of these decisions is a verdict: no entry about a suspect says "reviewed": true, that a person looked at this row. '
+    "Those that Python makes, or that accept a pattern as a whole, do not count: review rows of the random sample on the page, "
+    "one by one, and export decisions.json there."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,11 +206,7 @@ def certified(sample: DrawnSample, decisions: Decisions | None, confidence: floa
     about = [decision for decision in decisions.decisions if decision.position in suspects]
     unseen = sum(not decision.reviewed for decision in about)
     if about and unseen == len(about):
-        raise DecisionsError(
-            f'none of {count(unseen, "decision")} about suspects says "reviewed": true, that a person looked at this very row. '
-            "Decisions that Python makes, or that accept a pattern as a whole, are no verdicts: review rows of the random "
-            "sample on the page, one by one, and export decisions.json there."
-        )
+        raise DecisionsError(NO_VERDICTS)
     return ReviewCertificate(sample, decisions.verdicts, confidence, unseen)
 
 

@@ -10,18 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from mislabel.auditing.certify import ReviewCertificate, certified
+from mislabel.auditing.assemble import with_verdicts
+from mislabel.auditing.certify import NO_VERDICTS, ReviewCertificate, certified
 from mislabel.auditing.files import check_folder, folders_of, write_results, write_summary
 from mislabel.auditing.given import DecisionsLike, Given, GivenFile, check_made_for, read_given
 from mislabel.auditing.summary import Summary, summary, summary_of_several
 from mislabel.data.corrections import FORMAT
 from mislabel.decisions import Pattern
+from mislabel.errors import DecisionsError
 from mislabel.estimators.regressor import LabelNoiseRegressor
 from mislabel.report.content import Source
 from mislabel.report.drawn_sample import DrawnSample
 from mislabel.report.findings import Findings
 from mislabel.report.html import write_report
-from mislabel.report.words import summary_lines
+from mislabel.report.words import count, summary_lines
 
 
 class AuditResult:
@@ -142,6 +144,26 @@ class AuditResult:
         if chosen is not None:
             check_made_for(found.label, len(found.table), self.source.fingerprint, chosen)
         return certified(DrawnSample.of(found, self.source), chosen, confidence)
+
+    def with_verdicts(self, decisions: DecisionsLike) -> AuditResult:
+        """This audit after a review, without a new fit: what it found of some labels changes the odds of all others.
+
+        Labels that were kept are no suspects any more, those that were accepted, edited or dropped are; of the others, those
+        are suspects whose new ``q_value`` is low enough. Apply the decisions themselves first: the result knows their values, but
+        not which rows were to be dropped. Patterns are those from before, as far as their rows are suspects.
+
+        decisions : as for :meth:`certify`.
+        """
+        found, chosen = self.findings, read_given(decisions)
+        check_made_for(found.label, len(found.table), self.source.fingerprint, chosen)
+        known = found.table["label"].notna().to_numpy()[found.ranks]
+        right = {position: is_right for position, is_right in chosen.verdicts.items() if known[position]}
+        if not right:
+            raise DecisionsError(NO_VERDICTS)
+        kept = sum(right.values())
+        note = f"A review found {count(kept, 'label')} right and {len(right) - kept:,} wrong; the odds of all others follow it."
+        learned = with_verdicts(found, right, chosen.values)
+        return AuditResult(learned, self.source, self._given, [*self.notes, note])
 
     def report(self, path: str | Path) -> Path:
         """Write the page to review on, and say where it is."""
