@@ -127,6 +127,15 @@ def test_nobody_chooses_the_order(frame, result):
     assert drawn(fewer) != [k for k in drawn(result) if k in common]
 
 
+def test_rows_without_an_id_are_named_by_where_they_stand(frame):
+    unnamed = frame.assign(name=[None] * SIZE)
+    unnamed.loc[0, "name"] = "first"
+    result = audit(unnamed, "y", id="name", mean="none", threshold="top-k", cutoff=SIZE)
+    names = result.certify().next(SIZE)
+    assert set(names) == {"first", *(f"position {k}" for k in range(1, SIZE))}
+    assert result.certify().bound(names[:7]).size == 7
+
+
 def test_the_promise_and_the_cut():
     # Right labels are the last of the suspects: for the others the promised rate becomes certain.
     total = 300

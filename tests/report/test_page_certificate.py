@@ -9,6 +9,7 @@ import pytest
 from mislabel.auditing.certify import ReviewCertificate, certified
 from mislabel.data.corrections import read_decisions
 from mislabel.decisions.certificates import Certificate
+from mislabel.report import content as content_module
 from mislabel.report.drawn_sample import DrawnSample
 
 from .pages import Page, made_up, written
@@ -213,6 +214,21 @@ def test_the_page_holds_the_order_of_its_audit(tmp_path):
     order = unpacked(content["rows"]["position"])[unpacked(content["certificate"]["order"])]
     assert order.tolist() == [summary["suspects"][place] for place in summary["order"]]
     assert (content["certificate"]["promised"], content["certificate"]["confidence"]) == (0.05, 0.95)
+
+
+@pytest.mark.parametrize(("most", "held"), [(5, True), (2, False)])
+def test_a_page_that_does_not_hold_all_rows_holds_all_of_the_sample_or_none(tmp_path, monkeypatch, most, held):
+    monkeypatch.setattr(content_module, "MOST_ROWS", most)
+    rng = np.random.default_rng(4)
+    _, report = audited(tmp_path, table_of(rng, [f"k{k}" for k in range(60)], ["a"] * 60).encode())
+    content = content_of(report)
+    summary = json.loads((report.parent / "summary.json").read_text(encoding="utf-8"))["certificate"]
+    assert sorted(summary["suspects"]) == [7, 21, 40]
+    if not held:
+        assert content["certificate"] is None
+        return
+    order = unpacked(content["rows"]["position"])[unpacked(content["certificate"]["order"])]
+    assert order.tolist() == [summary["suspects"][place] for place in summary["order"]]
 
 
 def test_a_page_of_200_000_suspects_works(opened):

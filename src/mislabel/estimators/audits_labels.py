@@ -71,7 +71,7 @@ class AuditsLabels:
         at_atom = int(np.count_nonzero(evidence.stands_apart & ~evidence.absurd))
         told = None if verdicts is None else verdicts[known]
         found = calibrate(evidence.errors[known], rival=True, others_right=at_atom, verdicts=told)
-        log_odds = found.apply(evidence).log_odds
+        log_odds = None if told is None else found.apply(evidence).log_odds
         if told is None or log_odds is None:
             return found
         return replace(found, learned=learn_odds(log_odds[known], told))

@@ -24,8 +24,8 @@ USUAL_SHARE = 0.05
 class DrawnSample:
     """The suspects, the most suspicious first, and the order in which they are looked at.
 
-    positions : of the suspects in the data. rows : the user's ids of them. order : places among the suspects. promised : the
-        false discovery rate; None where suspects were called in another way.
+    positions : of the suspects in the data. rows : the user's ids of them, or where they stand if they have none.
+    order : places among the suspects. promised : the false discovery rate; None where suspects were called in another way.
     """
 
     positions: NDArray[np.intp]
@@ -41,7 +41,11 @@ class DrawnSample:
         named = f"{source.fingerprint}\n{audit.label}\n".encode("utf-8", errors="replace")
         digest = hashlib.sha256(named + positions.astype("<i8").tobytes()).digest()
         order = sample_order(positions.size, int.from_bytes(digest[:8], "little"))
-        rows = [str(row) for row in audit.table["row"].to_numpy()[suspect]]
+        ids = audit.table["row"][suspect]
+        rows = [
+            f"position {position}" if is_missing else str(row)
+            for row, is_missing, position in zip(ids, ids.isna(), positions, strict=True)
+        ]
         return cls(positions, rows, order, audit.fdr if audit.threshold == "fdr" else None)
 
     @classmethod
