@@ -415,7 +415,7 @@ def test_a_mean_asked_for_by_name_is_told_in_words(table, tmp_path, mean, words,
     assert f"Model: a Gaussian process {words}" in told.out + told.err
 
 
-@pytest.mark.parametrize("command", [[], ["audit"], ["apply"], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["audit"], ["apply"], ["certify"], ["demo"]])
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main([*command, "--help"])

@@ -25,6 +25,11 @@ APPLY_HELP = """\
 Writes a copy of FILE with the decisions that were exported from the report: corrected labels, dropped rows. All other
 cells stay as they were. FILE must be the very file that was audited; it is never changed.
 """
+CERTIFY_HELP = """\
+Says how many of the suspects are right labels at most, from the verdicts that were exported from the report: "keep" says
+that a label is right, all else that it is wrong. The bound rests on a random sample of the suspects, which the report leads
+through, and on nothing else: it holds whatever the model is worth, and after every verdict.
+"""
 REPRODUCE_HELP = """\
 Regenerates what the paper shows, checks its claims, and writes numbers and pictures into a folder.
 
@@ -63,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_audit(commands)
     _add_apply(commands)
+    _add_certify(commands)
     _add_demo(commands)
     _add_reproduce(commands)
     return parser
@@ -164,6 +170,34 @@ def _add_apply(commands: Any) -> None:
     apply.add_argument("--json", action="store_true", help="print the result as JSON")
     apply.add_argument("--quiet", action="store_true", help="print nothing")
     apply.set_defaults(run=run_apply)
+
+
+def _add_certify(commands: Any) -> None:
+    certify = commands.add_parser(
+        "certify",
+        help="how many of the suspects are right labels at most, from reviewed decisions",
+        description=CERTIFY_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    certify.add_argument("file", metavar="FILE", help="the file that was audited")
+    certify.add_argument("decisions", metavar="DECISIONS", help="decisions.json, exported from the report")
+    certify.add_argument(
+        "--audit", metavar="DIR", help="folder with the results of the audit (default: FILE's name with -audit)"
+    )
+    certify.add_argument(
+        "--confidence", type=float, default=0.95, help="how sure the bound has to be (default: %(default)s)"
+    )
+    certify.add_argument(
+        "--next", type=_count, default=10, metavar="N", help="rows to look at next to name (default: %(default)s)"
+    )
+    certify.add_argument("--json", action="store_true", help="print the result as JSON")
+    certify.set_defaults(run=run_certify)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a whole number of rows, got {text!r}")
+    return int(text)
 
 
 def _add_demo(commands: Any) -> None:
@@ -287,6 +321,21 @@ def run_apply(options: argparse.Namespace) -> int:
     elif not options.quiet:
         told = f"{done.corrected} labels corrected, {done.dropped} rows dropped, {done.kept} labels kept as they were."
         print(_safe(f"{done.target}: {told}"))
+    return 0
+
+
+def run_certify(options: argparse.Namespace) -> int:
+    """``mislabel certify``."""
+    import json
+
+    from mislabel.auditing.certify import certify_file
+
+    found = certify_file(options.file, options.decisions, options.audit, options.confidence)
+    if options.json:
+        print(json.dumps(found.as_dict(options.next), ensure_ascii=True, allow_nan=False))
+        return 0
+    for line in found.told(options.next):
+        print(_safe(line))
     return 0
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mislabel.data.corrections import FORMAT, apply_decisions, safe_cell
+from mislabel.data.corrections import FORMAT, apply_decisions, read_decisions, safe_cell
 from mislabel.data.formats import parquet_copy
 from mislabel.data.formats.cells import as_written
 from mislabel.data.molecules import read_molecules
@@ -131,6 +131,14 @@ def test_inputs_are_never_overwritten(tmp_path):
         apply_decisions(source, decisions, tmp_path / "nowhere" / "clean.csv")
 
 
+def test_only_what_somebody_looked_at_is_a_verdict(tmp_path):
+    source = tmp_path / "t.csv"
+    source.write_text("x,y\n1,9\n2,8\n3,7\n4,6\n")
+    looked_at = [{**entry, "reviewed": entry["position"] != 3} for entry in FOUR]
+    assert read_decisions(write_decisions(source, "y", looked_at, 4)).verdicts == {0: False, 1: True, 2: False}
+    assert read_decisions(write_decisions(source, "y", FOUR, 4)).verdicts == {}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -142,6 +150,7 @@ def test_inputs_are_never_overwritten(tmp_path):
         ({"decisions": [{"position": 0, "action": "accept", "value": None}]}, "is not a number: 'None'"),
         ({"decisions": [{"position": 0, "action": "keep"}] * 2}, "decides twice about the row at position 0"),
         ({"decisions": [{"action": "keep"}]}, "is damaged"),
+        ({"decisions": [{"position": 0, "action": "keep", "reviewed": "yes"}]}, "is true or false, not 'yes'"),
         ({"label": "z"}, "no column 'z'"),
     ],
 )

@@ -49,6 +49,48 @@ def test_slopes_equal_finite_differences(kind, priors, size, rng):
     np.testing.assert_allclose(fit(at)[1], approx_fprime(at, lambda x: fit(x)[0], 1e-6), rtol=1e-4, atol=2e-6)
 
 
+@pytest.mark.parametrize("size", [2, 7, 8])
+def test_slopes_with_verdicts_equal_finite_differences(size, rng):
+    verdicts = rng.choice([0.0, 1.0, np.nan], 200)
+    fit = calibration._Fit(some_errors(rng, "log"), 0.3, calibration.SCEPTICAL, 70, verdicts)
+    at = np.array([-2.0, 0.3, 0.2, -3.0, 1.2, 0.4, -2.0, -1.0][:size])
+    np.testing.assert_allclose(fit(at)[1], approx_fprime(at, lambda x: fit(x)[0], 1e-6), rtol=1e-4, atol=2e-6)
+
+
+def test_a_label_that_is_known_counts_with_the_density_of_its_own_group(rng):
+    errors, at = some_errors(rng, "plain"), np.array([-1.0, 0.3])
+
+    def log_density(verdict):
+        return -errors.size * calibration._Fit(errors, 1.0, None, 0, verdict)(at)[0]
+
+    nothing, share = np.full(errors.size, np.nan), 1.0 / (1.0 + np.exp(1.0))
+    changed = np.zeros(2)
+    for verdict in (0.0, 1.0):
+        told = nothing.copy()
+        told[17] = verdict
+        changed[int(verdict)] = np.exp(log_density(told) - log_density(nothing))
+    # Either it is right or it is wrong: shares of the one density of both.
+    assert changed.sum() == pytest.approx(1.0)
+    error, variance = errors.error[17], np.maximum(errors.variance, 0.01)[17]
+    degrees = 2.0 + np.exp(calibration._AS_PROMISED[2])
+    wide = np.sqrt(variance + np.exp(0.3) * calibration._Fit(errors, 1.0, None).outer_spread ** 2)
+    right = (1.0 - share) * t(degrees).pdf(error / np.sqrt(variance)) / np.sqrt(variance)
+    wrong = share * t(WRONG_DEGREES).pdf(error / wide) / wide
+    assert changed[1] == pytest.approx(wrong / (right + wrong))
+
+
+def test_verdicts_that_find_wrong_labels_settle_what_heavy_tails_contest(rng):
+    error, variance = 1.5 * rng.standard_t(2.2, size=400), np.ones(400)
+    before = calibrated(error, variance, priors=calibration.SCEPTICAL, rival=True)
+    told = np.where(np.abs(error) > np.sort(np.abs(error))[-9], 1.0, np.nan)
+    after = calibrated(error, variance, priors=calibration.SCEPTICAL, rival=True, verdicts=told)
+    assert np.isfinite(before.gain)
+    assert after.gain == np.inf
+    denied = calibrated(error, variance, priors=calibration.SCEPTICAL, rival=True, verdicts=1.0 - told)
+    assert np.isfinite(denied.gain)
+    assert denied.gain < before.gain + 1e-6
+
+
 @pytest.mark.parametrize("kind", ["plain", "log", "rounded"])
 def test_slopes_of_the_rival_equal_finite_differences(kind, rng):
     errors = some_errors(rng, kind)

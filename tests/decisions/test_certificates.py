@@ -101,6 +101,34 @@ def test_the_cut_moves_to_where_the_promise_holds():
     assert right[:cut].mean() <= 0.1
 
 
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.6])
+def test_the_cut_is_the_longest_list_whose_own_bound_keeps_the_share(share):
+    rng = np.random.default_rng(6)
+    for total in (1, 7, 30, 90):
+        right = rng.random(total) < np.linspace(0.0, 0.5, total)
+        certificate = reviewed(right, rng.permutation(total), rng.integers(0, total + 1))
+        certificate.verdicts.update({int(k): bool(right[k]) for k in rng.choice(total, total // 3, replace=False)})
+        keeps = [size for size in range(1, total + 1) if certificate.bound(np.arange(size)).share <= share]
+        assert certificate.cut(share) == max(keeps, default=0)
+
+
+def test_many_suspects_take_no_time_to_speak_of():
+    # A bound for each of the 100,000 lists of the most suspicious, one after the other, would take hours.
+    total = 100_000
+    right = np.arange(total) % 50 == 49
+    certificate = reviewed(right, sample_order(total, 7), 3000)
+    assert certificate.bound().right < 3500
+    assert certificate.cut(0.05) == total
+    assert 100 < reviewed(right, sample_order(total, 7), 100).more_to_halve() < total
+
+
+def test_none_can_halve_a_bound_where_most_are_known_to_be_right():
+    right = np.ones(20, bool)
+    assert reviewed(right, sample_order(20, 8), 15).more_to_halve() is None
+    assert reviewed(right, sample_order(20, 8), 20).more_to_halve() is None
+    assert reviewed(right[:0], sample_order(0, 8), 0).more_to_halve() is None
+
+
 def test_depths_and_bad_input():
     assert depths_of(100) == [100, 50, 25, 12]
     assert depths_of(3) == [3]

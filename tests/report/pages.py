@@ -122,6 +122,14 @@ def made_up(size=20, *, order=None, label=None, suggested=None, suspects=8, **ch
         "detectable": {"sizes": [1.0, 2.0, 4.0], "shares": [0.1, 0.5, 0.9]},
         "histogram": {"edges": [-6, 0, 6], "trusted": [1, 1], "suspect": [0, 0], "cut": None},
         "rows": rows,
+        "certificate": {
+            "order": _packed(np.random.default_rng(0).permutation(suspects), "<i4"),
+            "confidence": 0.95,
+            "expected": 0.05,
+            "promised": 0.05,
+        }
+        if suspects
+        else None,
         "ids": [f"row-{position}!" for position in order],
         "details": {"columns": [], "features": [], "rank": {}, "near": [], "nearOf": []},
         "cells": None,

@@ -73,6 +73,29 @@ def test_rows_decided_before_are_left_alone_unless_asked(opened, tmp_path):
     assert page.page.is_disabled("#confirm-write")
 
 
+def test_decisions_say_which_rows_somebody_looked_at(opened, tmp_path):
+    page = opened(patterns=[PATTERN])
+    page.find(2)
+    page.page.keyboard.press("k")
+    page.page.click("text=Accept all 5")
+    page.page.click("#confirm-write")
+    # A note on a row that is undecided keeps its label, but is no verdict.
+    page.find(0)
+    page.page.keyboard.press("n")
+    page.page.keyboard.type("ask the laboratory")
+    page.page.keyboard.press("Enter")
+    reviewed = {k: item["reviewed"] for k, item in page.decisions(tmp_path).items()}
+    assert reviewed == {0: False, 1: False, 2: True, 3: False, 4: False, 5: False}
+    page.open()
+    # Looked at one by one, they are verdicts; so is the row with the note, once it is decided.
+    for position, key in ((0, "k"), (4, "a"), (5, "d")):
+        page.find(position)
+        page.page.keyboard.press(key)
+    found = page.decisions(tmp_path)
+    assert {k for k, item in found.items() if item["reviewed"]} == {0, 2, 4, 5}
+    assert found[0]["note"] == "ask the laboratory"
+
+
 def test_the_list_of_a_pattern_works_by_keyboard_and_escape_writes_nothing(opened):
     page = opened(patterns=[PATTERN])
     keys = page.page.keyboard

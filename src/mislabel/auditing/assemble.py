@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from mislabel.auditing.inputs import Prepared
 from mislabel.data.columns import LeftOut
-from mislabel.decisions import find_patterns, noise_by_feature
+from mislabel.decisions import Pattern, find_patterns, noise_by_feature, table_with_verdicts
+from mislabel.decisions.verdicts import RIGHT, WRONG
 from mislabel.estimators.regressor import LabelNoiseRegressor
 from mislabel.report.findings import Findings, Table
 
@@ -80,7 +81,48 @@ def assemble(prepared: Prepared, fitted: Fitted) -> Findings:
         by_feature,
         request.decision["threshold"],
         request.decision["cutoff"],
+        request.decision["score"],
+        request.decision["confidence"],
     )
+
+
+def with_verdicts(found: Findings, right: Mapping[int, bool], values: Mapping[int, float]) -> Findings:
+    """The same after a review: the odds of all other labels have learned from it.
+
+    right : verdicts by position. values : corrected labels that somebody decided on.
+    """
+    verdicts = np.full(len(found.table), np.nan)
+    for position, is_right in right.items():
+        verdicts[position] = RIGHT if is_right else WRONG
+    model = found.model.with_verdicts(verdicts)
+    table = table_with_verdicts(
+        model._calibrated_evidence,
+        verdicts,
+        score=found.score,
+        threshold=found.threshold,
+        cutoff=found.fdr if found.threshold == "fdr" else found.cutoff,
+        confidence=found.confidence,
+    )
+    positions = table["row"].to_numpy(dtype=np.intp)
+    # Which errors would be noticed is as before, and what no verdict changes.
+    for name in found.table.columns.intersection(["row", "detectable", "censored"]):
+        table[name] = found.table[name].to_numpy()[found.ranks][positions]
+    table["suggested_label"] = _tidy(table)
+    where, digits = np.argsort(positions), decimals_of(table["label"].to_numpy(dtype=float))
+    suspect = table["suspect"].to_numpy(dtype=bool)[where]
+    patterns = [kept for pattern in found.patterns if (kept := _among(pattern, suspect)).positions.size]
+    for pattern in patterns:
+        table.loc[where[pattern.positions], "suggested_label"] = np.round(pattern.corrected, digits)
+    for position, value in values.items():
+        if verdicts[position] == WRONG:
+            table.loc[where[position], "suggested_label"] = value
+    return replace(found, table=table, positions=positions, model=model, patterns=patterns)
+
+
+def _among(pattern: Pattern, suspect: NDArray[np.bool_]) -> Pattern:
+    """A pattern of those that are suspects still."""
+    still = suspect[pattern.positions]
+    return replace(pattern, positions=pattern.positions[still], corrected=pattern.corrected[still])
 
 
 def _tidy(table: pd.DataFrame) -> NDArray[np.float64]:

@@ -60,13 +60,18 @@ def audit_file(
 def default_folder(path: str | Path) -> Path:
     """Where the results of a file go: a folder with the file's name, beside no other file's results."""
     path = Path(path)
-    folder = Path(f"{bare_name(path)}-audit")
+    folder = usual_folder(path)
     audited = _file_audited_in(folder)
     if audited not in (None, path.name):
         raise InvalidParameterError(
             f"the folder {folder} holds the results of {audited!r}: choose another for those of {path.name!r} with --out."
         )
     return folder
+
+
+def usual_folder(path: Path) -> Path:
+    """The folder with the file's name, whatever is in it."""
+    return Path(f"{bare_name(path)}-audit")
 
 
 def _file_audited_in(folder: Path) -> str | None:

@@ -35,8 +35,8 @@ class Given:
             raise InvalidParameterError(
                 f"{', '.join(options)} go with files; data that was passed in Python comes back corrected."
             )
-        found = _read(decisions)
-        _check_made_for(label, self._size(), source.fingerprint, found)
+        found = read_given(decisions)
+        check_made_for(label, self._size(), source.fingerprint, found)
         return self._corrected(label, Changes(found.values, found.dropped))
 
     def _size(self) -> int:
@@ -46,7 +46,7 @@ class Given:
         raise NotImplementedError
 
 
-def _read(decisions: DecisionsLike) -> Decisions:
+def read_given(decisions: DecisionsLike) -> Decisions:
     """Decisions, checked as those from a file are."""
     if not isinstance(decisions, dict):
         return read_decisions(decisions)
@@ -60,7 +60,7 @@ def _written(decisions: dict[str, Any], folder: str) -> Path:
     return path
 
 
-def _check_made_for(label: str, rows: int, fingerprint: str, found: Decisions) -> None:
+def check_made_for(label: str, rows: int, fingerprint: str, found: Decisions) -> None:
     """Refuse decisions that were made about other data."""
     if found.label != label or found.rows != rows:
         raise DecisionsError(

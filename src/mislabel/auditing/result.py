@@ -10,15 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from mislabel.auditing.assemble import with_verdicts
+from mislabel.auditing.certify import NO_VERDICTS, ReviewCertificate, certified
 from mislabel.auditing.files import check_folder, folders_of, write_results, write_summary
-from mislabel.auditing.given import DecisionsLike, Given, GivenFile
+from mislabel.auditing.given import DecisionsLike, Given, GivenFile, check_made_for, read_given
 from mislabel.auditing.summary import Summary, summary, summary_of_several
 from mislabel.data.corrections import FORMAT
 from mislabel.decisions import Pattern
+from mislabel.errors import DecisionsError
 from mislabel.estimators.regressor import LabelNoiseRegressor
 from mislabel.report.content import Source
+from mislabel.report.drawn_sample import DrawnSample
 from mislabel.report.findings import Findings
 from mislabel.report.html import write_report
+from mislabel.report.plain_words import count
 from mislabel.report.words import summary_lines
 
 
@@ -74,6 +79,8 @@ class AuditResult:
     def decisions(self) -> dict[str, Any]:
         """Decisions in the format that the page exports: every suspect accepted with its suggestion. Edit them as you like.
 
+        Nobody has looked at any of them: they are no verdicts for :meth:`certify` until an entry says ``"reviewed": True``.
+
         >>> result.decisions["decisions"][0]["action"] = "keep"  # doctest: +SKIP
         >>> cleaned = result.apply()  # doctest: +SKIP
         """
@@ -87,6 +94,7 @@ class AuditResult:
                 "action": "accept",
                 "value": float(entry["suggested_label"]),
                 "note": "",
+                "reviewed": False,
             }
             for position, entry in zip(
                 found.positions[chosen], found.table.iloc[chosen].to_dict("records"), strict=True
@@ -120,6 +128,43 @@ class AuditResult:
         chosen = self.decisions if decisions is None else decisions
         options = {"output": output, "trail": trail, "overwrite": overwrite}
         return self._given.applied(chosen, self.source, self.findings.label, **options)
+
+    def certify(self, decisions: DecisionsLike | None = None, *, confidence: float = 0.95) -> ReviewCertificate:
+        """How many of the suspects are right labels at most, from verdicts on a random sample of them.
+
+        That needs no model to be right: it holds however suspects were called, and after every verdict.
+
+        Parameters
+        ----------
+        decisions : a decisions.json that the page exported, or its content; None for no verdicts yet, which says what to look
+            at first. "keep" says that a label is right, all others that it is wrong; only entries that are ``"reviewed"`` count.
+        confidence : of all bounds together.
+        """
+        found = self.findings
+        chosen = None if decisions is None else read_given(decisions)
+        if chosen is not None:
+            check_made_for(found.label, len(found.table), self.source.fingerprint, chosen)
+        return certified(DrawnSample.of(found, self.source), chosen, confidence)
+
+    def with_verdicts(self, decisions: DecisionsLike) -> AuditResult:
+        """This audit after a review, without a new fit: what it found of some labels changes the odds of all others.
+
+        Labels that were kept are no suspects any more, those that were accepted, edited or dropped are; of the others, those
+        are suspects whose new ``q_value`` is low enough. Apply the decisions themselves first: the result knows their values, but
+        not which rows were to be dropped. Patterns are those from before, as far as their rows are suspects.
+
+        decisions : as for :meth:`certify`.
+        """
+        found, chosen = self.findings, read_given(decisions)
+        check_made_for(found.label, len(found.table), self.source.fingerprint, chosen)
+        known = found.table["label"].notna().to_numpy()[found.ranks]
+        right = {position: is_right for position, is_right in chosen.verdicts.items() if known[position]}
+        if not right:
+            raise DecisionsError(NO_VERDICTS)
+        kept = sum(right.values())
+        note = f"A review found {count(kept, 'label')} right and {len(right) - kept:,} wrong; the odds of all others follow it."
+        learned = with_verdicts(found, right, chosen.values)
+        return AuditResult(learned, self.source, self._given, [*self.notes, note])
 
     def report(self, path: str | Path) -> Path:
         """Write the page to review on, and say where it is."""

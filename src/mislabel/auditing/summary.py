@@ -9,6 +9,7 @@ import numpy as np
 
 from mislabel._common.version import __version__
 from mislabel.report.content import Source
+from mislabel.report.drawn_sample import DrawnSample
 from mislabel.report.findings import Findings
 from mislabel.report.plain_words import plain_text
 from mislabel.report.words import model_line, summary_lines, trust_lines
@@ -81,6 +82,7 @@ def summary(audit: Findings, source: Source, notes: Sequence[str] = ()) -> Summa
             },
             "patterns": _patterns(audit),
             "worst": _worst(audit),
+            "certificate": DrawnSample.of(audit, source).as_dict(),
             "notes": [*notes, *source.notes],
         }
     )

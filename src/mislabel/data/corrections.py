@@ -114,8 +114,12 @@ def _decision(item: dict[str, Any], rows: int, path: Path) -> Decision:
         raise DecisionsError(
             f"{path}: the new label of the row at position {position} is not a number: {str(value)[:40]!r}."
         )
-    note = item.get("note")
-    return Decision(position, action, value, "" if note is None else _plain_note(str(note)))
+    note, reviewed = item.get("note"), item.get("reviewed", False)
+    if not isinstance(reviewed, bool):
+        raise DecisionsError(
+            f"{path}: whether the row at position {position} was reviewed is true or false, not {str(reviewed)[:40]!r}."
+        )
+    return Decision(position, action, value, "" if note is None else _plain_note(str(note)), reviewed)
 
 
 def _plain_note(note: str) -> str:

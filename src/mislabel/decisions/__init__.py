@@ -7,6 +7,7 @@ from mislabel.decisions.patterns import Pattern, find_patterns
 from mislabel.decisions.scores import SCORES, score_labels
 from mislabel.decisions.table import AUDIT_COLUMNS, AuditTable, audit_table
 from mislabel.decisions.thresholds import THRESHOLDS, coverage, p_values, q_values, suspects
+from mislabel.decisions.verdicts import learn_odds, table_with_verdicts
 
 __all__ = [
     "AUDIT_COLUMNS",
@@ -22,9 +23,11 @@ __all__ = [
     "calibrate",
     "coverage",
     "find_patterns",
+    "learn_odds",
     "noise_by_feature",
     "p_values",
     "q_values",
     "score_labels",
     "suspects",
+    "table_with_verdicts",
 ]

@@ -13,12 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from mislabel._common.robust import robust_std
 from mislabel.decisions.evidence import Evidence, FloatArray, in_standard_deviations
 from mislabel.decisions.heavy_tails import PRECISE, heavy_tailed_log_density
+from mislabel.decisions.verdicts import LearnedOdds
 from mislabel.likelihoods.error_densities import Errors, LogDensity, student_density, wrong_density
 
 #: Errors beyond this many tell nothing new about five numbers.
@@ -90,6 +92,7 @@ class Calibration:
     gain : log likelihood that the group of wrong labels gains over right labels with tails as heavy as needed.
     adjusted : whether this was fitted to errors; else it is the model's own word, for want of errors.
     noticeable : whether it differs from the model's own word by more than accidents do.
+    learned : what verdicts of a person make of the odds; None without any.
     """
 
     scale: float
@@ -106,6 +109,7 @@ class Calibration:
     gain: float
     adjusted: bool
     noticeable: bool
+    learned: LearnedOdds | None = None
 
     @property
     def contested(self) -> bool:
@@ -148,6 +152,8 @@ class Calibration:
             if evidence.chance is not None:
                 log_odds = np.where(evidence.stands_apart, self._at_atom(evidence), log_odds)
             log_odds = self.believed(log_odds)
+            if self.learned is not None:
+                log_odds = self.learned(log_odds)
         return replace(evidence, variance=variance, z=z, degrees=self.degrees, log_odds=log_odds)
 
     def _nearer(self, evidence: Evidence) -> FloatArray:
@@ -182,22 +188,29 @@ def as_promised() -> Calibration:
 
 
 def calibrate(
-    errors: Errors, priors: Priors | None = SCEPTICAL, *, rival: bool = False, others_right: int = 0
+    errors: Errors,
+    priors: Priors | None = SCEPTICAL,
+    *,
+    rival: bool = False,
+    others_right: int = 0,
+    verdicts: FloatArray | None = None,
 ) -> Calibration:
     """Describe leave-one-out errors; those that are NaN do not count.
 
     priors : weigh against large groups of wrong labels; None for the highest likelihood.
     others_right : labels beside these that are right, such as those at an atom: the share of wrong ones is that among all.
     rival : whether to find out what the group of wrong labels gains over heavy tails, which takes as long again.
+    verdicts : of a person, for each label: 1 for a wrong one, 0 for a right one, NaN where there is none.
     """
-    errors = _some(errors)
+    some = _some(errors)
+    errors, verdicts = errors[some], None if verdicts is None else verdicts[some]
     numbers = errors.error[~errors.is_limit]
     unit = robust_std(numbers) if numbers.size else 0.0
     if numbers.size < _LEAST_ERRORS or unit == 0.0:
         return as_promised()
     with threadpool_limits(1, user_api="blas"):
         # Threads of BLAS would wait for each other over vectors of a few numbers.
-        return _described(_Fit(errors, unit, priors, others_right), rival)
+        return _described(_Fit(errors, unit, priors, others_right, verdicts), rival)
 
 
 def _described(fit: _Fit, rival: bool) -> Calibration:
@@ -209,7 +222,8 @@ def _described(fit: _Fit, rival: bool) -> Calibration:
         if errors.size * (full[0] - by_size[0]) > _LEAST_GAIN_BY_SIZE:
             full = by_size
     found = fit.described(full[1], noticeable=errors.size * (plain[0] - full[0]) > NOTICEABLE_GAIN)
-    if not rival:
+    if not rival or (fit.verdicts is not None and np.any(fit.verdicts == 1.0)):
+        # A label that was found to be wrong leaves no doubt that there are such.
         return found
     shape = found.scale, found.floor, found.relative
     variance = np.maximum(errors.variance, found.sharpest)
@@ -217,13 +231,13 @@ def _described(fit: _Fit, rival: bool) -> Calibration:
     return replace(found, gain=errors.size * (found.log_density - heavy))
 
 
-def _some(errors: Errors) -> Errors:
+def _some(errors: Errors) -> NDArray[np.intp]:
     """Errors that are known; of many, some evenly through the sorted ones, so that these have the same quantiles."""
     known = np.flatnonzero(np.isfinite(errors.error) & (errors.variance > 0))
     if known.size > MOST_ERRORS:
         order = known[np.argsort(errors.error[known], kind="stable")]
         known = order[np.linspace(0, known.size - 1, MOST_ERRORS).round().astype(int)]
-    return errors[known]
+    return known
 
 
 def _sigmoid(value: float) -> float:
@@ -238,8 +252,15 @@ def _spread_of(labels: FloatArray) -> float:
 class _Fit:
     """The search for a description of some errors; ``unit`` is the typical one."""
 
-    def __init__(self, errors: Errors, unit: float, priors: Priors | None, others_right: int = 0) -> None:
-        self.errors, self.unit, self.priors = errors, unit, priors
+    def __init__(
+        self,
+        errors: Errors,
+        unit: float,
+        priors: Priors | None,
+        others_right: int = 0,
+        verdicts: FloatArray | None = None,
+    ) -> None:
+        self.errors, self.unit, self.priors, self.verdicts = errors, unit, priors, verdicts
         self.others_right = others_right / errors.size
         self.sharpest = (_SHARPEST * unit) ** 2
         self.variance = np.maximum(errors.variance, self.sharpest)
@@ -281,8 +302,10 @@ class _Fit:
             )
         spread, within = np.exp(x[1]) * self.outer_spread**2, clean / errors.outer_slope**2
         wrong = wrong_density(errors, spread + within)
-        both = np.logaddexp(right.value + np.log1p(-share), wrong.value + np.log(share))
+        both = self._either(right.value + np.log1p(-share), wrong.value + np.log(share))
         is_wrong = np.exp(wrong.value + np.log(share) - both)
+        if self.verdicts is not None:
+            is_wrong = np.where(np.isnan(self.verdicts), is_wrong, self.verdicts)
         by_spread = is_wrong * wrong.by_log_variance / (spread + within)
         slopes = [np.mean(is_wrong) - share, np.mean(by_spread) * spread]
         if x.size > 2:
@@ -299,6 +322,13 @@ class _Fit:
             prior, prior_slopes = self._prior(x, self.priors)
             value, gradient = value + prior / errors.size, gradient + prior_slopes / errors.size
         return value, gradient
+
+    def _either(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
+        """Log density of labels that are right or wrong; of those with a verdict, that of their own group."""
+        both = np.logaddexp(right, wrong)
+        if self.verdicts is None:
+            return both
+        return np.where(np.isnan(self.verdicts), both, np.where(self.verdicts > 0.0, wrong, right))
 
     def _parts(self, x: FloatArray) -> list[FloatArray]:
         """Of the variance of right labels."""

@@ -26,8 +26,6 @@ from mislabel.errors import InvalidParameterError
 FOR_ALL = 0.5
 #: Depths with fewer suspects have no bound of their own.
 LEAST_DEPTH = 8
-#: Verdicts that are tried when it is asked how many more would halve the bound.
-_MOST_MORE = 100_000
 
 IntArray = NDArray[np.intp]
 
@@ -147,40 +145,60 @@ class Certificate:
             found[depth] = most_right(depth, inside.size, right, alpha, self.expected)
         return found
 
+    @cached_property
+    def _known(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which suspects are known to be right, and which to be wrong."""
+        right, wrong = np.zeros(self.count, dtype=bool), np.zeros(self.count, dtype=bool)
+        for place, verdict in self.verdicts.items():
+            (right if verdict else wrong)[place] = True
+        return right, wrong
+
     def bound(self, places: Sequence[int] | IntArray | None = None) -> Bound:
         """For all suspects, or for any set of them that you pick, also after looking at the verdicts."""
         chosen = np.arange(self.count) if places is None else np.unique(np.asarray(places, dtype=np.intp))
-        right = np.array([self.verdicts.get(place) is True for place in range(self.count)])
-        wrong = np.array([self.verdicts.get(place) is False for place in range(self.count)])
+        right, wrong = self._known
         inside = np.zeros(self.count, dtype=bool)
         inside[chosen] = True
         most = int(np.count_nonzero(inside & ~wrong))
         for depth, limit in self._bounds.items():
-            first = np.arange(self.count) < depth
             # Right ones found elsewhere in the depth leave fewer for the set.
-            left = limit - int(np.count_nonzero(right & first & ~inside))
-            most = min(most, int(left + np.count_nonzero(inside & ~first & ~wrong)))
+            left = limit - int(np.count_nonzero(right[:depth] & ~inside[:depth]))
+            most = min(most, left + int(np.count_nonzero(inside[depth:] & ~wrong[depth:])))
         return Bound(max(most, int(np.count_nonzero(inside & right))), chosen.size)
 
     def cut(self, share: float | None = None) -> int:
         """How many of the most suspicious may be called wrong so that at most this share of them is right; zero for none."""
         share = self.expected if share is None else share
-        for size in range(self.count, 0, -1):
-            if self.bound(np.arange(size)).share <= share:
-                return size
-        return 0
+        sizes = np.arange(self.count + 1)
+        right, wrong = (np.concatenate([[0], np.cumsum(known)]) for known in self._known)
+        most = sizes - wrong
+        for depth, limit in self._bounds.items():
+            # As in ``bound``, for the most suspicious of every size at once.
+            left = limit - np.maximum(right[depth] - right, 0)
+            most = np.minimum(most, left + np.maximum((sizes - wrong) - (depth - wrong[depth]), 0))
+        holds = np.maximum(most, right) <= share * sizes
+        return int(sizes[holds].max())
 
     def more_to_halve(self) -> int | None:
         """How many more verdicts would halve the bound for all suspects, if they go on like those so far; None if none can."""
         drawn, found = self.sample.size, self.found_right
-        now = self._bounds[self.count] if self.count else 0
         known = self.bound().right
-        if not known or not now:
+        if not known:
             return None
         rate = found / drawn if drawn else self.expected
         alpha = (1.0 - self.confidence) * (FOR_ALL if len(self._bounds) > 1 else 1.0)
-        for more in range(1, min(self.count - drawn, _MOST_MORE) + 1):
-            right = min(found + round(rate * more), drawn + more)
-            if most_right(self.count, drawn + more, right, alpha, self.expected) <= known / 2:
-                return more
-        return None
+
+        def halve(more: int) -> bool:
+            right = min(found + int(rate * more + 0.5), drawn + more)
+            return most_right(self.count, drawn + more, right, alpha, self.expected) <= known / 2
+
+        most = self.count - drawn
+        if most <= 0 or not halve(most):
+            return None
+        few, enough = 0, 1
+        while not halve(enough):
+            few, enough = enough, min(2 * enough, most)
+        while enough - few > 1:
+            middle = (few + enough) // 2
+            few, enough = (few, middle) if halve(middle) else (middle, enough)
+        return enough

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from mislabel.decisions import Calibration, Evidence, audit_table, calibrate
+from mislabel.decisions import Calibration, Evidence, audit_table, calibrate, learn_odds
 from mislabel.decisions.calibration import as_promised
 from mislabel.decisions.detection import detection_limits
+from mislabel.decisions.evidence import FloatArray
 from mislabel.errors import InvalidParameterError
 
 
@@ -71,12 +74,30 @@ class AuditsLabels:
         """How far leave-one-out errors spread, compared with what was promised; found when first asked for."""
         check_is_fitted(self)
         if self._calibration is None:
-            # Labels that were set aside, or are at an atom, say nothing of how far others spread.
-            evidence = self._evidence
-            known = np.flatnonzero(~(evidence.absurd | evidence.stands_apart))
-            at_atom = int(np.count_nonzero(evidence.stands_apart & ~evidence.absurd))
-            self._calibration = calibrate(evidence.errors[known], rival=True, others_right=at_atom)
+            self._calibration = self._calibrated()
         return self._calibration
+
+    def _calibrated(self, verdicts: FloatArray | None = None) -> Calibration:
+        # Labels that were set aside, or are at an atom, say nothing of how far others spread.
+        evidence = self._evidence
+        known = np.flatnonzero(~(evidence.absurd | evidence.stands_apart))
+        at_atom = int(np.count_nonzero(evidence.stands_apart & ~evidence.absurd))
+        told = None if verdicts is None else verdicts[known]
+        found = calibrate(evidence.errors[known], rival=True, others_right=at_atom, verdicts=told)
+        log_odds = None if told is None else found.apply(evidence).log_odds
+        if told is None or log_odds is None:
+            return found
+        return replace(found, learned=learn_odds(log_odds[known], told))
+
+    def with_verdicts(self, verdicts: FloatArray) -> Self:
+        """A copy that has learned from a review; the fit is the same, its calibration and all odds are not.
+
+        verdicts : for each label 1 where it is known to be wrong, 0 where it is known to be right, NaN elsewhere.
+        """
+        check_is_fitted(self)
+        learned = copy(self)
+        learned._calibration = self._calibrated(verdicts)
+        return learned
 
     @property
     def _calibrated_evidence(self) -> Evidence:

@@ -21,6 +21,7 @@ from mislabel.data.number_text import Notation
 from mislabel.data.table_files import TableFile
 from mislabel.decisions import coverage
 from mislabel.decisions.patterns import confidence_words
+from mislabel.report.drawn_sample import DrawnSample
 from mislabel.report.findings import Findings
 from mislabel.report.plain_words import number
 from mislabel.report.words import model_line, pattern_line, summary_lines, trust_lines
@@ -38,6 +39,8 @@ MOST_COLUMNS_CHARTED = 8
 LONGEST_CELL = 200
 #: Tables of up to so many characters are kept whole in the page, which can then export all of a cleaned CSV.
 MOST_CELLS = 8_000_000
+#: Of the bounds that a review gives.
+PAGE_CONFIDENCE = 0.95
 HISTOGRAM_BINS = 41
 #: Points of the curve of errors that would be noticed, and the share of the rows that it reaches.
 SIZES_SHOWN = 60
@@ -142,6 +145,7 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
         "detectable": _detectable(audit),
         "histogram": _histogram(evidence.z[known], audit.suspect[known]),
         "rows": rows,
+        "certificate": _certificate(audit, source, kept),
         "ids": _ids(audit, kept),
         "details": details.content(audit, kept),
         "cells": _cells(source, audit.label),
@@ -151,6 +155,20 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
 def _sides(signs: pd.Series) -> NDArray[np.int8]:
     """-1 for upper limits, 1 for lower ones, 0 for all others."""
     return np.asarray(signs.map({"<": -1, ">": 1, "": 0}), dtype=np.int8)
+
+
+def _certificate(audit: Findings, source: Source, kept: NDArray[np.intp]) -> dict[str, Any] | None:
+    """The random order of the suspects, as places in ``kept``; None where there are none, or more than the page holds."""
+    suspects = np.flatnonzero(audit.table["suspect"].to_numpy())
+    if not 0 < suspects.size <= MOST_ROWS:
+        return None
+    sample = DrawnSample.of(audit, source)
+    return {
+        "order": _packed(np.searchsorted(kept, suspects)[sample.order], "<i4"),
+        "confidence": PAGE_CONFIDENCE,
+        "expected": sample.expected,
+        "promised": sample.promised,
+    }
 
 
 def _file(audit: Findings, source: Source) -> dict[str, Any]:

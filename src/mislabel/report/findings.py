@@ -28,6 +28,7 @@ class Findings:
     patterns : systematic errors; their corrected labels are the suggestions for the rows concerned.
     by_feature : how the noise depends on the columns.
     threshold, cutoff : how suspects were called, where not by their false discovery rate.
+    score, confidence : what orders the table, and the probability content of its intervals.
     """
 
     table: pd.DataFrame
@@ -43,6 +44,8 @@ class Findings:
     by_feature: list[FeatureNoise]
     threshold: str = "fdr"
     cutoff: float | None = None
+    score: str = "odds"
+    confidence: float = 0.95
 
     def frame_rows(self, positions: NDArray[np.intp], columns: Sequence[str]) -> pd.DataFrame:
         """Some rows of the user's table."""

@@ -16,7 +16,7 @@ from mislabel.report.content import Source, report_content
 from mislabel.report.findings import Findings
 
 #: Joined into one script, in this order.
-_SCRIPTS = ("numbers.js", "decisions.js", "exports.js", "pictures.js", "review.js")
+_SCRIPTS = ("numbers.js", "decisions.js", "exports.js", "certificate.js", "pictures.js", "review.js")
 #: How many levels of the content are written entry by entry, so that a large page is never held in one piece.
 _LEVELS = 2
 _SURROGATES = re.compile("[\ud800-\udfff]")

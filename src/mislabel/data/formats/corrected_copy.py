@@ -20,12 +20,16 @@ _SIGNED_NUMBER = re.compile(r"[+-]?[0-9.,]+")
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do with the label of one row; ``position`` counts the rows of the file from zero."""
+    """What to do with the label of one row; ``position`` counts the rows of the file from zero.
+
+    reviewed : whether a person looked at this very row; else the decision came with others, and is no verdict on it.
+    """
 
     position: int
     action: str
     value: float | None
     note: str = ""
+    reviewed: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,11 @@ class Decisions:
     def values(self) -> dict[int, float]:
         """New labels by position."""
         return {decision.position: decision.value for decision in self.decisions if decision.value is not None}
+
+    @property
+    def verdicts(self) -> dict[int, bool]:
+        """By position, whether the label is right, for rows that a person looked at."""
+        return {decision.position: decision.action == "keep" for decision in self.decisions if decision.reviewed}
 
     @property
     def dropped(self) -> set[int]:

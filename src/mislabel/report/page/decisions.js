@@ -2,7 +2,8 @@
 /* Decisions as the browser keeps them: by the position of a row in its file, which no later audit of that file changes.
 
    Stored as {format: 2, audit, saved, decisions: [[position, decision]]}; a decision is {action, value, note, label, suggested,
-   audit, row}: with what the row showed when it was decided, and in which audit. */
+   audit, row, together}: with what the row showed when it was decided, and in which audit. Those decided together with others,
+   or by a note alone, say nothing of whether anybody looked at this row. */
 const decisionStore = ({ key, audit, size, labelAt }) => {
   const FORMAT = 2;
   const ACTIONS = ["accept", "edit", "keep", "drop"];
@@ -20,7 +21,7 @@ const decisionStore = ({ key, audit, size, labelAt }) => {
     if (value === null && (found.action === "accept" || found.action === "edit")) return null;
     const text = (name) => (typeof found[name] === "string" ? found[name] : "");
     const decision = { action: found.action, value, note: text("note"), label: numberOrNull(found.label), suggested: numberOrNull(found.suggested), audit: text("audit") };
-    return typeof found.row === "string" ? { ...decision, row: found.row } : decision;
+    return { ...decision, ...(typeof found.row === "string" ? { row: found.row } : {}), ...(found.together === true ? { together: true } : {}) };
   };
   /* Whether a decision of another audit was made about the label that stands at its position now. */
   const fits = (position, decision) => {

@@ -7,6 +7,7 @@ const auditExports = ({ content, rows, rankOf, idOf, decisions, write }) => {
   const decisionList = () => [...decisions].map(([position, decision]) => ({
     position, row: rankOf.has(position) ? idOf(rankOf.get(position)) : decision.row ?? (content.ids ? null : String(position)),
     label: decision.label, action: decision.action, value: decision.value, note: decision.note,
+    reviewed: !decision.together,
   })).sort((one, other) => one.position - other.position);
   const decisionsText = () => JSON.stringify({
     format: "mislabel-decisions/1", file: { name: file.name, sha256: file.sha256, rows: file.rows, sheet: file.sheet, decimal: file.decimal, thousands: file.thousands },

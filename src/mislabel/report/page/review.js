@@ -59,9 +59,10 @@
 
   const isOpen = (rank) => rows.suspect[rank] || !Number.isFinite(rows.label[rank]);
   const suggestionOf = (rank) => (isOpen(rank) ? tidy(rows.suggested[rank]) : Number(rows.expected[rank].toPrecision(Math.max(6, digitsOf(rank)))));
-  const made = (rank, action, value, note = decisionOf(rank)?.note ?? "") => [rows.position[rank], {
+  const made = (rank, action, value, note = decisionOf(rank)?.note ?? "", together = false) => [rows.position[rank], {
     action, value, note, label: orNull(rows.label[rank]), suggested: orNull(suggestionOf(rank)), audit: content.audit,
     ...(content.ids && idOf(rank).length <= LONGEST_ID ? { row: idOf(rank) } : {}),
+    ...(together ? { together } : {}),
   }];
 
   const decide = (changes, message) => {
@@ -74,9 +75,10 @@
     const steps = changes.map(([position, decision]) => ({ position, before: decisions.get(position) ?? null, after: decision }));
     undoStack.push(steps);
     store.change(changes);
+    const before = panel?.boundLine();
     refresh();
     tellElsewhere(elsewhere, new Set(changes.map(([position]) => position)));
-    return announce(message);
+    return announce(panel && panel.boundLine() !== before ? `${message} ${panel.boundLine()}`.trim() : message);
   };
   const undo = () => {
     const steps = undoStack.pop();
@@ -120,7 +122,7 @@
     const clean = printable(text), now = decisionOf(rank);
     const kept = printable(clean.slice(0, LONGEST_NOTE));
     const cut = kept.length < clean.length ? ` It was cut to ${plural(LONGEST_NOTE, "character")}.` : "";
-    decide([made(rank, now?.action ?? "keep", now?.value ?? null, kept)], `Row ${shownId(rank)}: note kept${now ? "" : ", and the label with it"}.${cut}`);
+    decide([made(rank, now?.action ?? "keep", now?.value ?? null, kept, now ? now.together : true)], `Row ${shownId(rank)}: note kept${now ? "" : ", and the label with it"}.${cut}`);
   };
 
   const takenOver = (decision) => Boolean(decision) && decision.audit !== content.audit;
@@ -332,7 +334,7 @@
       make("label", {}, "New value ", value), act("Edit", "E", () => edit(rank, value.value)),
       make("label", {}, "Note ", text), act("Note", "N", () => note(rank, text.value)),
       ...(decision ? [make("button", { type: "button", "data-action": "clear", onclick: () => clear(rank) }, "Undecide")] : []));
-    return make("tr", { class: "detail" }, make("td", { colspan: String(COLUMNS.length) }, make("div", { class: "detail-grid" }, left, right), actions, make("p", { id: "edit-problem", class: "problem" })));
+    return make("tr", { class: "detail" }, make("td", { colspan: String(COLUMNS.length) }, make("div", { class: "detail-grid" }, left, right), actions, make("p", { id: "edit-problem", class: "problem" }), ...(panel ? panel.rowLine(rank) : [])));
   };
 
   const draw = () => {
@@ -350,6 +352,7 @@
     $("page").textContent = `${plural(shown.length, "row")}, page ${pageNumber + 1} of ${pages}`;
     $("previous").disabled = pageNumber === 0;
     $("next").disabled = pageNumber >= pages - 1;
+    panel?.drawShown(shown, `${$("view").value}\n${$("search").value}`);
     const first = $("body").querySelector("tr.row");
     if (first && !$("body").querySelector("tr.current")) first.tabIndex = 0;
   };
@@ -357,6 +360,7 @@
     drawTakenOver();
     drawStorage();
     drawViews();
+    panel?.draw();
     draw();
     drawProgress();
     requestAnimationFrame(drawScatter);
@@ -385,6 +389,7 @@
     draw();
     focusRow();
   };
+  const lookAt = (rank, where) => { select(rank, true); $("body").querySelector("tr.current")?.scrollIntoView({ block: where }); };
   const step = (by) => {
     if (!shown.length) return;
     const at = shown.indexOf(current);
@@ -415,6 +420,7 @@
     else if (event.key === "ArrowUp") step(-1);
     else if (event.key === "/") $("search").focus();
     else if (letter === "u") undo();
+    else if (letter === "s" && panel) panel.goOn();
     else if (active >= 0 && event.key === "Enter" && event.target.closest("tr.row")) { opened = !opened; draw(); focusRow(); }
     else if (active >= 0 && onRow[letter]) { onRow[letter](active); focusRow(); }
     else if (active >= 0 && (letter === "e" || letter === "n")) { opened = true; draw(); $(letter === "e" ? "edit" : "note").focus(); $(letter === "e" ? "edit" : "note").select(); }
@@ -438,8 +444,12 @@
 
   const { drawScatter, drawHistogram, drawCalibration, drawDetectable, drawFeatures, updateColors } = auditPictures({
     content, rows, decisionOf, show, fixed, plural, make, current: () => current,
-    pick: (rank) => { select(rank, true); $("body").querySelector("tr.current")?.scrollIntoView({ block: "center" }); },
+    pick: (rank) => lookAt(rank, "center"),
   });
+
+  /* ---- certified by review ----------------------------------------------------------------------------------------------- */
+
+  const panel = certificatePanel({ content, size, unpack, decisionOf, plural, make, open: (rank) => { lookAt(rank, "start"); announce(`Row ${shownId(rank)}, next of the random sample.`); } });
 
   /* ---- words, patterns, columns ------------------------------------------------------------------------------------------- */
 
@@ -466,7 +476,7 @@
     $("confirm-write").onclick = () => {
       const now = chosen();
       $("confirm").close();
-      decide(now.map((rank) => made(rank, "accept", suggestionOf(rank))), `${plural(now.length, "row")}: correction accepted.`);
+      decide(now.map((rank) => made(rank, "accept", suggestionOf(rank), undefined, true)), `${plural(now.length, "row")}: correction accepted.`);
     };
     update();
     $("confirm").showModal();
@@ -520,6 +530,7 @@
   drawStorage();
   drawViews();
   drawHead();
+  panel?.draw();
   draw();
   drawProgress();
   drawHistogram();
