@@ -135,10 +135,21 @@ def told(table):
 
 def run_tables(options):
     paths = sorted(options.folder.glob("*.csv.gz"))
-    paths = {"even": paths[::2], "odd": paths[1::2], "all": paths}[options.tables]
+    parts = {"even": paths[::2], "odd": paths[1::2], "all": paths}
     kinds = options.kinds or list(KINDS)
-    found = all_rows(paths, kinds, range(options.seeds), options.jobs, options.rows)
-    print(f"{len(paths)} tables ({options.tables}), seeds 0 to {options.seeds - 1}")
+    found = all_rows(parts[options.tables], kinds, range(options.seeds), options.jobs, options.rows)
+    for part in ("odd", "even", "all") if options.tables == "all" else (options.tables,):
+        names = [path.name[:-7] for path in parts[part]]
+        print(f"{len(names)} tables ({part}{WHAT[part]}), seeds 0 to {options.seeds - 1}")
+        tell(found[found["table"].isin(names)], kinds)
+        print()
+
+
+#: What tables were used for.
+WHAT = {"odd": "", "even": ": settings were chosen on these", "all": ""}
+
+
+def tell(found, kinds):
     print(f"{'planted':<16} nominal realised pooled   bad  recall oracle     AP  AUROC  seconds (median)")
     for kind in kinds:
         if kind == "nothing":
@@ -184,7 +195,7 @@ def any_suspect(name, seed):
 
 
 def run_clean(count, jobs):
-    print(f"\nnothing wrong, made up, nominal 0.05: data sets with any suspect, {count} each of 150 to 400 rows")
+    print(f"nothing wrong, made up, nominal 0.05: data sets with any suspect, {count} each of 150 to 400 rows")
     for name in [*NOISES, "steps"]:
         hits = Parallel(jobs)(delayed(any_suspect)(name, seed) for seed in range(count))
         print(f"{name:<16} {np.mean(hits):.2f}", flush=True)
