@@ -5,12 +5,13 @@ from abc import ABC, abstractmethod
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import norm
+from scipy.stats import norm, poisson
 
 from mislabel.likelihoods.contract import Observation
-from mislabel.likelihoods.error_densities import Intervals
+from mislabel.likelihoods.error_densities import Intervals, intervals_of
 from mislabel.likelihoods.mixture import TAILS, MixtureLikelihood, MixtureParameters
 from mislabel.likelihoods.observations import CensoredLabels, ExactLabels
+from mislabel.likelihoods.transforms import Root
 
 MEAN = np.array([0.3, -1.2, 2.5, 0.0, -4.0])
 VARIANCE = np.array([0.5, 2.0, 0.1, 1.0, 0.7])
@@ -125,6 +126,32 @@ class TestCensoredLabels(ObservationContract):
         return np.log(
             quad(lambda s: norm.pdf(s, mean, std), max(self.lower[k], -60), min(self.upper[k], 60), limit=200)[0]
         )
+
+
+class TestCounts(ObservationContract):
+    """Counts are intervals of one, on a scale that takes the growth of their noise away."""
+
+    counts, scale = np.array([0.0, 1.0, 2.0, 7.0, 0.0]), Root(0.25)
+
+    def observation(self):
+        return CensoredLabels(intervals_of(self.counts, 0.5, np.zeros(5, dtype=np.int8)).through(self.scale.forward))
+
+    def log_probability(self, k, mean, std):
+        ends = self.scale.forward(self.counts[k] + np.array([-0.5, 0.5]))
+        # Differences of the smaller tails keep their digits.
+        low, high = (ends - mean) / std
+        return np.log(norm.sf(low) - norm.sf(high) if low > 0 else norm.cdf(high) - norm.cdf(low))
+
+
+@pytest.mark.parametrize("rate", [1.0, 2.0, 4.0, 10.0, 100.0])
+def test_counts_with_the_noise_of_the_root_scale_are_nearly_poisson(rate):
+    counts, scale = np.arange(400.0), Root(0.25)
+    observed = CensoredLabels(intervals_of(counts, 0.5, np.zeros(400, dtype=np.int8)).through(scale.forward))
+    # On this scale the standard deviation of a count is a half, whatever its rate.
+    found = observed.moments(np.full(400, np.sqrt(rate)), np.full(400, 0.25))
+    probability = np.exp(found.log_density - 0.5 * np.log(2.0 * np.pi))
+    distance = 0.5 * np.abs(probability - poisson.pmf(counts, rate)).sum()
+    assert distance < 0.11 / np.sqrt(rate)
 
 
 def test_limits_far_beyond_what_is_expected_keep_their_digits():
