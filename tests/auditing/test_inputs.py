@@ -9,6 +9,7 @@ from sklearn.linear_model import LinearRegression
 from mislabel import LabelNoiseRegressor, audit, audit_file
 from mislabel.data.molecules import MoleculeSet
 from mislabel.errors import (
+    DecisionsError,
     InvalidFeaturesError,
     InvalidLabelsError,
     InvalidParameterError,
@@ -147,8 +148,12 @@ def test_molecules_in_a_list_or_a_set(waters):
     assert isinstance(cleaned, MoleculeSet)
     assert len(cleaned) == len(cleaned.labels("energy")) == 23
     some, values = listed.apply()
-    assert values[5] == listed.decisions["decisions"][0]["value"]
     assert some is molecules
+    assert values[5] == listed.decisions["decisions"][0]["value"]
+    molecules.reverse()
+    with pytest.raises(DecisionsError, match="changed in place"):
+        listed.apply()
+    molecules.reverse()
     with pytest.raises(InvalidParameterError, match="id, mean: the set holds molecules"):
         audit(MoleculeSet(molecules, {"energy": energies}), "energy", mean="trees", id="name")
     with_errors = MoleculeSet(molecules, {"energy": energies, "sd": np.full(24, 0.1)})

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
 from mislabel import AuditResult, LabelNoiseRegressor, audit, audit_file
 from mislabel.data.corrections import apply_decisions, read_decisions
@@ -154,6 +155,52 @@ def test_decisions_about_other_data_are_refused(result, mixed):
         result.apply({**result.decisions, "decisions": [{"position": 1, "action": "burn"}]})
     with pytest.raises(InvalidParameterError, match="go with files"):
         result.apply(output="cleaned.csv")
+
+
+def _moved(frame):
+    frame["length"] = frame["length"].to_numpy()[::-1].copy()
+
+
+def _relabelled(frame):
+    frame.loc[0, "y"] += 1.0
+
+
+def _without_a_column(frame):
+    del frame["gaps"]
+
+
+@pytest.mark.parametrize("change", [_moved, _relabelled, _without_a_column])
+def test_data_that_was_changed_in_place_is_refused(mixed, change):
+    frame = mixed.copy()
+    result = audit(frame, "y", **OPTIONS)
+    change(frame)
+    with pytest.raises(DecisionsError, match="changed in place after the audit.*audit it again"):
+        result.apply()
+
+
+def test_features_and_labels_changed_in_place_are_refused(friedman):
+    features, labels, _, _ = friedman(80, 0.05, 3.0, 0)
+    result = audit(features, labels, mean="none")
+    assert len(result.apply()[1]) == 80
+    labels[:] = labels[::-1].copy()
+    with pytest.raises(DecisionsError, match="changed in place"):
+        result.apply()
+    labels[:] = labels[::-1].copy()
+    features[3] += 1.0
+    with pytest.raises(DecisionsError, match="changed in place"):
+        result.apply()
+
+
+def test_a_kernel_matrix_loses_columns_with_its_rows(friedman):
+    features, labels, _, _ = friedman(80, 0.05, 3.0, 0)
+    matrix = RBF(0.5)(features) * labels.var()
+    result = audit(matrix, labels, kernel="precomputed", tune="none")
+    result.decisions["decisions"][0]["action"] = "drop"
+    kept = np.delete(np.arange(80), result.decisions["decisions"][0]["position"])
+    np.testing.assert_array_equal(result.apply()[0], matrix[np.ix_(kept, kept)])
+    labels[0] += 1.0
+    with pytest.raises(DecisionsError, match="changed in place"):
+        result.apply()
 
 
 def test_plots(result):

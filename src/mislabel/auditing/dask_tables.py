@@ -30,6 +30,11 @@ def is_dask(data: Any) -> bool:
     return hasattr(data, "__dask_graph__") and hasattr(data, "map_partitions") and hasattr(data, "columns")
 
 
+def token_of(data: Any) -> str:
+    """Dask's own name for the content of a collection, which changes with it."""
+    return str(import_module("dask.base").tokenize(data))
+
+
 def brought_here(
     data: Any, client: Any, memory: str | float | None, *, whole: bool = False
 ) -> tuple[pd.DataFrame | DaskTable, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from mislabel.auditing.assemble import assemble
+from mislabel.auditing.contents import UNNAMED
 from mislabel.auditing.fits import fitted_to
-from mislabel.auditing.inputs import UNNAMED, prepare
+from mislabel.auditing.inputs import prepare
 from mislabel.auditing.request import Beside, Request
 from mislabel.auditing.result import AuditResult, AuditResults
 from mislabel.data.number_text import NumberOptions

@@ -119,7 +119,7 @@ class AuditResult:
         """
         chosen = self.decisions if decisions is None else decisions
         options = {"output": output, "trail": trail, "overwrite": overwrite}
-        return self._given.applied(chosen, self.source, self.findings.label, **options)
+        return self._given.applied(chosen, self.source, self.findings.label, len(self), **options)
 
     def report(self, path: str | Path) -> Path:
         """Write the page to review on, and say where it is."""
