@@ -43,6 +43,46 @@ def test_predictions_as_a_column_or_an_array(frame):
     assert "predictions that were given" in by_column.summary["model"]["words"]
 
 
+def test_one_column_in_any_shape(frame, rng):
+    table = frame.drop(columns="wrong")
+    rough = (table["price"] - 90.0 * frame["wrong"]).to_numpy() + 3.0 * rng.normal(size=200)
+    std = np.full(200, 1.0)
+    lots, error = np.repeat(np.arange(20), 10), np.full(200, 0.5)
+    expected = audit(table, "price", predictions=rough, prediction_std=std, label_error=error, groups=lots).table
+    for shaped in (
+        lambda values: values[:, None],
+        lambda values: pd.DataFrame({"any": values}, index=np.arange(200) + 7),
+        lambda values: pd.Series(values, index=np.arange(200) + 7),
+        lambda values: pl.DataFrame({"any": values}),
+        lambda values: pl.Series(values),
+        lambda values: values.tolist(),
+    ):
+        options = {"predictions": rough, "prediction_std": std, "label_error": error, "groups": lots}
+        shapes = {name: shaped(values) for name, values in options.items()}
+        pd.testing.assert_frame_equal(audit(table, "price", **shapes).table, expected)
+    weights = np.linspace(0.5, 1.0, 200)
+    linear = {"mean": LinearRegression()}
+    flat = audit(table, "price", sample_weight=weights, **linear)
+    column = audit(table, "price", sample_weight=weights[:, None], **linear)
+    pd.testing.assert_frame_equal(column.table, flat.table)
+    with pytest.raises(InvalidParameterError, match=r"predictions must be one number per row.*\(200, 2\)"):
+        audit(table, "price", predictions=np.ones((200, 2)))
+    with pytest.raises(InvalidParameterError, match="prediction_std must be one number per row.*a table of 2 columns"):
+        audit(table, "price", predictions=rough, prediction_std=table[["area", "city"]])
+    with pytest.raises(InvalidParameterError, match="label error has 3 entries for 200 rows"):
+        audit(table, "price", label_error=[1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("bad", [-0.1, np.nan, np.inf])
+def test_a_standard_deviation_that_cannot_be_is_refused_by_its_row(frame, bad):
+    table = frame.drop(columns="wrong").set_axis([f"L{k}" for k in range(200)], axis=0)
+    std = np.where(np.arange(200) == 7, bad, 1.0)
+    with pytest.raises(InvalidParameterError, match=r"1 entries of prediction_std are negative or missing \(row L7\)"):
+        audit(table, "price", predictions=np.ones(200), prediction_std=std)
+    with pytest.raises(InvalidParameterError, match=r"sample_weight are negative or missing \(row L7\)"):
+        audit(table, "price", mean="trees", sample_weight=std)
+
+
 def test_a_page_of_any_models_audit(frame, tmp_path):
     table = frame.drop(columns="wrong")
     found = audit(table, "price", predictions=np.full(200, frame["price"].mean()))
@@ -112,7 +152,7 @@ def test_what_cannot_be_is_refused(frame):
         audit(table, "price", predictions="oof")
     with pytest.raises(InvalidLabelsError, match="not numbers"):
         audit(table, "price", predictions="city")
-    with pytest.raises(InvalidParameterError, match="not negative"):
+    with pytest.raises(InvalidParameterError, match="sample_weight are negative"):
         audit(table, "price", mean="trees", sample_weight=-np.ones(200))
     with pytest.raises(InvalidParameterError, match="take the place of a mean"):
         audit(table, "price", mean="trees", predictions=np.ones(200))
