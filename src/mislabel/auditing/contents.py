@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel.auditing.frames import is_frame, is_series, pandas_of, series_in_pandas
-from mislabel.data.column_names import with_text_names
+from mislabel.data.column_names import check_column, with_text_names
 from mislabel.data.molecules import MoleculeSet
 from mislabel.data.plain_columns import cells_of
 from mislabel.errors import InvalidFeaturesError, InvalidLabelsError, InvalidParameterError
@@ -47,6 +47,7 @@ def one_column(values: Any, what: str, error: type[Exception] = InvalidParameter
 def column_beside(given: Any, frame: Table, rows: NDArray[Any], what: str) -> pd.Series:
     """What was given as ``what``, one entry per row: a column of the table where it is a name."""
     if isinstance(given, str):
+        check_column(frame, given)
         return frame[given].rename(given)
     column = one_column(given, what)
     if len(column) != len(rows):

@@ -18,6 +18,7 @@ from mislabel.auditing.inputs import Prepared
 from mislabel.auditing.molecules import kernel_of_objects, smiles_column
 from mislabel.auditing.request import Request, compares_objects
 from mislabel.data.columns import choose_features
+from mislabel.data.labels import FloatArray
 from mislabel.data.large_tables import LargeTable, encode_pieces, learn_features
 from mislabel.data.molecules import MoleculeSet, bond_graphs
 from mislabel.data.plain_columns import PlainColumns
@@ -39,7 +40,7 @@ def fitted_to(prepared: Prepared) -> Fitted:
     if prepared.objects is not None:
         return _fit_objects(prepared)
     assert isinstance(frame, pd.DataFrame)
-    smiles = smiles_column(frame, prepared.request)
+    smiles = None if prepared.request.beside.judges_alone else smiles_column(frame, prepared.request)
     if smiles is not None:
         return _fit_smiles(prepared, frame, smiles)
     return _fit_table(prepared, frame)
@@ -54,9 +55,9 @@ def fitted_model(
     """
     kernel = None if isinstance(request.kernel, str) and request.kernel in ("auto", "table") else request.kernel
     beside = beside_rows(prepared)
-    if beside.predictions is not None and not request.beside.process_on_residuals:
-        kernel = CONSTANT
     parameters = {**request.model, "kernel": kernel, **changed}
+    if request.beside.judges_alone:
+        parameters["kernel"] = CONSTANT
     labels = pd.Series(prepared.labels, index=pd.Index(prepared.rows), name=request.label)
     return LabelNoiseRegressor(**parameters).fit(
         points,
@@ -85,12 +86,20 @@ def _fit_table(prepared: Prepared, frame: pd.DataFrame) -> Fitted:
     learned = PlainColumns.of(candidates, request.numbers, typed=prepared.typed)
     plain, unread = learned.apply(candidates)
     used, left_out = choose_features(plain, prepared.labels, names, asked_for=prepared.asked_for)
-    if not used:
+    if used:
+        encoded, _ = FeatureEncoder.of(plain[used].set_axis(pd.Index(prepared.rows), axis=0))
+    elif request.beside.judges_alone:
+        encoded = _no_features(prepared)
+    else:
         raise nothing_left(left_out)
-    encoded, _ = FeatureEncoder.of(plain[used].set_axis(pd.Index(prepared.rows), axis=0))
     client, note = _client_for(request, prepared.labels)
     model = fitted_model(request, encoded, prepared, client=client, own_columns=frame[used])
     return Fitted(model, plain[used], used, left_out, [*learned.notes, *unread, *note])
+
+
+def _no_features(prepared: Prepared) -> FloatArray:
+    """Rows that nothing is known of but their labels and what was given beside them."""
+    return np.zeros((prepared.labels.size, 0))
 
 
 def _client_for(request: Request, labels: np.ndarray) -> tuple[Any, list[str]]:
@@ -163,13 +172,17 @@ def _fit_objects(prepared: Prepared, notes: tuple[str, ...] = ()) -> Fitted:
             "dask works on tables; for molecules compute the similarities with mislabel.distributed first."
         )
     request.refuse(prepared.source.name, ["mean"])
-    if not request.beside.is_empty:
+    if request.beside.groups is not None or request.beside.sample_weight is not None:
         raise InvalidParameterError(
-            "predictions, groups and sample_weight go with tables of features, not with molecules or other objects."
+            "groups and sample_weight are for mean models, which go with tables of features, not with molecules or other objects."
         )
-    kernel, chosen = kernel_of_objects(prepared.objects, prepared.labels, request.kernel, prepared.source.name)
+    used = request.candidates(frame)
+    if request.beside.judges_alone:
+        return Fitted(fitted_model(request, _no_features(prepared), prepared, mean=None), frame, used)
+    given = beside_rows(prepared).predictions
+    explained = prepared.labels if given is None else prepared.labels - given
+    kernel, chosen = kernel_of_objects(prepared.objects, explained, request.kernel, prepared.source.name)
     model = fitted_model(request, prepared.objects, prepared, kernel=kernel, mean=None)
-    used = [name for name in frame.columns if name not in (request.label, request.id)]
     return Fitted(model, frame, used, notes=[*notes, *chosen])
 
 

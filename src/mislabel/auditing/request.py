@@ -36,6 +36,11 @@ class Beside:
         return {name: value for name, value in given.items() if isinstance(value, str)}
 
     @property
+    def judges_alone(self) -> bool:
+        """Whether labels are judged by predictions alone, for which no features are needed."""
+        return self.predictions is not None and not self.process_on_residuals
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing of it was given."""
         given = (self.predictions, self.prediction_std, self.groups, self.sample_weight)

@@ -55,7 +55,8 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
     Parameters
     ----------
     kernel : None, "precomputed", "constant", scikit-learn kernel or callable
-        None is a good default for tables. "constant" judges labels by the mean model, or by given predictions, alone. Where
+        None is a good default for tables. "constant" judges labels by the mean model, or by given predictions, alone, and
+        needs no features: X may have no columns. Where
         ``tune="none"``, kernels are taken to be in squared label units; where hyperparameters are tuned, labels are first
         scaled to unit (robust) variance.
     noise : {"per-label", "uniform", "none"}
@@ -374,7 +375,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
             return matrix
         if self._takes_objects():
             return check_objects(X, self.kernel)
-        points = check_features(X, rows)
+        points = check_features(X, rows, self._least_features())
         validate_data(self, X, skip_check_array=True)
         return points
 
@@ -389,9 +390,13 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
             return points
         if self._takes_objects():
             return check_objects(molecules_and_labels(X, None)[0], self.kernel_)
-        points = check_features(X)
+        points = check_features(X, least=self._least_features())
         validate_data(self, X, skip_check_array=True, reset=False)
         return points
+
+    def _least_features(self) -> int:
+        """A process that is the same everywhere compares no rows."""
+        return 0 if self._is(CONSTANT) else 1
 
     def _takes_objects(self) -> bool:
         """Whether the kernel works on objects that are not rows of numbers."""
@@ -420,7 +425,11 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         self.set_aside_, self.set_aside_reason_ = data.aside.positions, data.aside.sentence(data.rows, data.labels)
         self.n_copies_ = int(data.copies.positions.size)
         self.has_predictions_ = data.mean_inputs.predictions is not None
-        self._similarity = as_kernel(None, data.points) if self._is(CONSTANT) else found.similarity
+        self._similarity = found.similarity
+        if self._is(CONSTANT):
+            # Without features no row is like another.
+            self._points = self._points if self.n_features_in_ else None
+            self._similarity = as_kernel(None, data.points) if self.n_features_in_ else None
         self._calibration = None
         self._store_evidence(found)
         self._store_solver(process.fitted, process.scale)

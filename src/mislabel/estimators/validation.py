@@ -154,8 +154,8 @@ def check_objects(X: Any, kernel: Any) -> Any:
         raise InvalidFeaturesError(f"{error}. X must be a list of what the kernel compares.") from None
 
 
-def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
-    """A finite two-dimensional float array."""
+def check_features(X: Any, rows: np.ndarray | None = None, least: int = 1) -> FloatArray:
+    """A finite two-dimensional float array of at least so many columns."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
         hidden = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
         raise InvalidFeaturesError(
@@ -167,7 +167,7 @@ def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
     try:
         if dates:
             raise ValueError(f"could not convert {dates[0]} to numbers")
-        features = check_array(X, dtype=np.float64, ensure_all_finite=False)
+        features = check_array(X, dtype=np.float64, ensure_all_finite=False, ensure_min_features=least)
     except (TypeError, ValueError) as error:
         # scikit-learn wants a TypeError for what is no number at all.
         if any(words in str(error) for words in ("could not convert", "dtype", "not 'date")):
