@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.gaussian_process.kernels import RBF
@@ -11,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from mislabel import audit
 from mislabel.data.molecules import MoleculeSet
@@ -198,6 +199,39 @@ def test_pipelines_get_the_columns_that_they_name(frame):
     assert set(np.flatnonzero(frame["wrong"])) <= set(found.suspects["row"])
     assert np.isfinite(found.model.loo_mean_[5])
     np.testing.assert_allclose(found.model.loo_mean_[~frame["wrong"]], frame["price"][~frame["wrong"]], atol=20.0)
+
+
+class Dummies(TransformerMixin, BaseEstimator):
+    """A transformer of the user's own."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return pd.DataFrame({name: X["city"] == name for name in ("Aachen", "Bonn", "Celle")}).assign(area=X["area"])
+
+
+@pytest.mark.parametrize(
+    "first",
+    [FunctionTransformer(lambda rows: pd.get_dummies(rows[["city", "area"]]).astype(float)), Dummies()],
+    ids=["function", "own transformer"],
+)
+def test_other_pipelines_get_names_too(frame, first):
+    table = frame.drop(columns="wrong")
+    found = audit(table, "price", mean=make_pipeline(first, LinearRegression()))
+    assert set(np.flatnonzero(frame["wrong"])) <= set(found.suspects["row"])
+
+
+@pytest.mark.parametrize("mean", ["linear", "none", make_pipeline(Dummies(), LinearRegression())])
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_the_model_predicts_new_rows_of_the_table(frame, mean, kind):
+    table = frame.drop(columns="wrong")
+    found = audit(kind(table.to_dict("list")), "price", mean=mean)
+    new = kind({"area": [100.0, 30.0], "more": [1, 2], "city": ["Bonn", "Celle"]})
+    np.testing.assert_allclose(found.model.predict(new), [700.0, 620.0], atol=10.0)
+    assert (found.model.predict(new, return_std=True)[1] > 0.0).all()
+    with pytest.raises(InvalidParameterError, match="no column 'city'"):
+        found.model.predict(kind({"area": [100.0]}))
 
 
 def test_groups_weights_and_folds_reach_the_mean_model(frame):

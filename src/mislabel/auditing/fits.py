@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import ColumnTransformer
 
 from mislabel import kernels
 from mislabel._common.progress import ProgressReporter
@@ -17,6 +16,7 @@ from mislabel.auditing.dask_tables import DaskTable
 from mislabel.auditing.inputs import Prepared
 from mislabel.auditing.molecules import kernel_of_objects, smiles_column
 from mislabel.auditing.request import Request, compares_objects
+from mislabel.auditing.table_features import TableFeatures, named_columns, picks_columns, types_of
 from mislabel.data.columns import choose_features
 from mislabel.data.labels import FloatArray
 from mislabel.data.large_tables import LargeTable, encode_pieces, learn_features
@@ -47,11 +47,11 @@ def fitted_to(prepared: Prepared) -> Fitted:
 
 
 def fitted_model(
-    request: Request, points: Any, prepared: Prepared, *, client: Any = None, own_columns: Any = None, **changed: Any
+    request: Request, points: Any, prepared: Prepared, *, client: Any = None, columns: Any = None, **changed: Any
 ) -> LabelNoiseRegressor:
     """The one place where a model is made and fitted; ``changed`` are parameters that the kind of audit decides.
 
-    own_columns : the table's own, for a mean model that picks columns by name.
+    columns : of the table, for a mean model that picks them by name.
     """
     kernel = None if isinstance(request.kernel, str) and request.kernel in ("auto", "table") else request.kernel
     beside = beside_rows(prepared)
@@ -66,35 +66,29 @@ def fitted_model(
         predictions=beside.predictions,
         groups=beside.groups,
         mean_weights=beside.sample_weight,
-        mean_features=own_columns if _picks_columns(parameters["mean"]) else None,
+        mean_features=columns,
         client=client,
     )
-
-
-def _picks_columns(mean: Any) -> bool:
-    """Whether a mean model picks columns by name, and so wants the table as the user has it."""
-    if not hasattr(mean, "get_params"):
-        return False
-    parts = [mean, *mean.get_params(deep=True).values()]
-    return any(isinstance(part, ColumnTransformer) or type(part).__module__.startswith("skrub.") for part in parts)
 
 
 def _fit_table(prepared: Prepared, frame: pd.DataFrame) -> Fitted:
     request = prepared.request
     names = request.candidates(frame)
     candidates = frame[names]
+    client, note = _client_for(request, prepared.labels)
     learned = PlainColumns.of(candidates, request.numbers, typed=prepared.typed)
     plain, unread = learned.apply(candidates)
     used, left_out = choose_features(plain, prepared.labels, names, asked_for=prepared.asked_for)
-    if used:
-        encoded, _ = FeatureEncoder.of(plain[used].set_axis(pd.Index(prepared.rows), axis=0))
-    elif request.beside.judges_alone:
-        encoded = _no_features(prepared)
-    else:
+    notes = [*learned.notes, *unread, *note]
+    if not used and request.beside.judges_alone:
+        return Fitted(fitted_model(request, _no_features(prepared), prepared), plain[used], used, left_out, notes)
+    if not used:
         raise nothing_left(left_out)
-    client, note = _client_for(request, prepared.labels)
-    model = fitted_model(request, encoded, prepared, client=client, own_columns=frame[used])
-    return Fitted(model, plain[used], used, left_out, [*learned.notes, *unread, *note])
+    encoded, encoder = FeatureEncoder.of(plain[used].set_axis(pd.Index(prepared.rows), axis=0))
+    columns = named_columns(plain[used]) if picks_columns(request.mean) else None
+    model = fitted_model(request, encoded, prepared, client=client, columns=columns)
+    model.table_ = TableFeatures(learned, used, encoder, None if columns is None else types_of(columns))
+    return Fitted(model, plain[used], used, left_out, notes)
 
 
 def _no_features(prepared: Prepared) -> FloatArray:

@@ -77,8 +77,8 @@ def audit(
     score, threshold, cutoff, confidence : see :meth:`LabelNoiseRegressor.audit`.
     mean, label_transform, row_noise, cv, rank, missing, random_state, n_jobs : see :class:`LabelNoiseRegressor`; the mean
         model, the scale of the labels, how noise depends on the row and the rank are chosen, and missing labels are filled in,
-        unless you say otherwise. A pipeline that picks columns by name (with a ColumnTransformer, or skrub's) gets the table's
-        own columns as ``mean``.
+        unless you say otherwise. As ``mean``, a pipeline that may pick columns by name (with a ColumnTransformer, a
+        FunctionTransformer, skrub's transformers or your own) gets the table's columns, in plain types.
     verbose : 1 shows progress, 0 does not; None does on a terminal or in a notebook, when the work is long.
     options : further parameters of :class:`LabelNoiseRegressor`.
 

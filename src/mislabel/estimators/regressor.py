@@ -141,6 +141,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
     atoms_, bounds_ : values that many labels have; those of them that are taken for bounds.
     mean_choice_ : which mean function was chosen, and why, for ``mean="auto"``; else None.
     rank_, captured_ : rank of a low-rank fit (else None), and the share of the kernel's variance that it captures.
+    table_ : how columns of an audited table became features, which predict does with new rows; None after a fit to numbers.
     kernel_ : the kernel with its final hyperparameters; it describes ``(label_transform_.forward(y) - center_) / scale_``.
     """
 
@@ -286,11 +287,14 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
 
         For a precomputed kernel X holds the kernel between new and training points; standard deviations then also need
         ``prior_variance``, the kernel of each new point with itself. ``mean_features`` or ``predictions`` of the new rows
-        are needed where the fit had them.
+        are needed where the fit had them. The model of an audited table takes rows of it, or like it, as a frame.
         """
         check_is_fitted(self)
         if return_std and return_cov:
             raise InvalidParameterError("return_std and return_cov cannot both be requested.")
+        if self.table_ is not None and self.table_.takes(X):
+            X, columns = self.table_.of_rows(X)
+            mean_features = columns if mean_features is None else mean_features
         points = self._check_new_points(X)
         mean = self._mean_at(points, MeanInputs(mean_features, predictions=predictions))
         if return_cov:
@@ -422,6 +426,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
             self._predictor = process.predictor.without_rows()
         self.rank_, self.captured_ = self._predictor.rank, self._predictor.captured
         self.rows_, self.labels_ = data.rows, data.labels
+        self.table_: Any = None
         self.set_aside_, self.set_aside_reason_ = data.aside.positions, data.aside.sentence(data.rows, data.labels)
         self.n_copies_ = int(data.copies.positions.size)
         self.has_predictions_ = data.mean_inputs.predictions is not None
