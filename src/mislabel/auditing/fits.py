@@ -15,7 +15,7 @@ from mislabel.auditing.beside import beside_rows
 from mislabel.auditing.dask_tables import DaskTable
 from mislabel.auditing.inputs import Prepared
 from mislabel.auditing.molecules import kernel_of_objects, smiles_column
-from mislabel.auditing.request import Request, compares_objects
+from mislabel.auditing.request import Request
 from mislabel.auditing.table_features import TableFeatures, named_columns, picks_columns, types_of
 from mislabel.data.columns import choose_features
 from mislabel.data.labels import FloatArray
@@ -28,6 +28,7 @@ from mislabel.estimators import rank_plan
 from mislabel.estimators.process import CONSTANT
 from mislabel.estimators.regressor import LabelNoiseRegressor
 from mislabel.estimators.validation import memory_budget
+from mislabel.kernels.adapters import compares_objects
 
 
 def fitted_to(prepared: Prepared) -> Fitted:

@@ -32,7 +32,7 @@ from mislabel.auditing.given import (
     GivenObjects,
     GivenPair,
 )
-from mislabel.auditing.request import Request, compares_objects
+from mislabel.auditing.request import Request
 from mislabel.data.column_names import with_text_names
 from mislabel.data.corrections import why_not_written
 from mislabel.data.formats.contract import ReadOptions
@@ -42,6 +42,7 @@ from mislabel.data.molecules import MOLECULE_SUFFIXES, MoleculeSet, read_molecul
 from mislabel.data.table_files import TableFile, fingerprint_of, read_table, similar_file
 from mislabel.data.tables import ids_of
 from mislabel.errors import InvalidLabelsError, InvalidParameterError, TableFileError
+from mislabel.kernels.adapters import compares_objects
 from mislabel.report.content import Source
 from mislabel.report.findings import Table
 

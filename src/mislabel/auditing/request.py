@@ -147,11 +147,3 @@ class Request:
 
 def _is_empty(value: Any) -> bool:
     return isinstance(value, tuple) and not value
-
-
-def compares_objects(kernel: Any) -> bool:
-    """Whether a kernel works on objects that are not rows of numbers."""
-    if kernel is None or isinstance(kernel, str):
-        return False
-    vectors = getattr(kernel, "requires_vector_input", None)
-    return callable(kernel) if vectors is None else not vectors

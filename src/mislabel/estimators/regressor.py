@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mislabel._common.progress import ProgressReporter
@@ -31,7 +30,7 @@ from mislabel.estimators.validation import (
     row_ids,
     seeded_generator,
 )
-from mislabel.kernels.adapters import PrecomputedKernel, as_kernel, tunable
+from mislabel.kernels.adapters import PrecomputedKernel, as_kernel, compares_objects, tunable
 from mislabel.kernels.contract import LazyCollection, RemoteRows
 from mislabel.kernels.on_data import take_points
 from mislabel.linalg.mapped import mapping_of
@@ -234,14 +233,14 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
 
     def _fit(self, X: Any, y: Any, y_err: Any, censored: Any, inputs: MeanInputs) -> None:
         """One stage after the other: prepared data, mean and process, evidence."""
-        if self._takes_objects():
+        if compares_objects(self.kernel):
             X, y = molecules_and_labels(X, y)
         rows = row_ids(X, y)
         data = self._prepared(RowsAndLabels(rows, self._check_points(X, rows), y, y_err, censored), inputs)
         with ProgressReporter(self.verbose) as progress:
             state = seeded_generator(self.random_state)
             settings = self._mean_settings(data), self._process_settings()
-            compares_features = not (self._takes_objects() or self._is("precomputed"))
+            compares_features = not (compares_objects(self.kernel) or self._is("precomputed"))
             stages = Stages(data, compares_features, self.label_transform, self.row_noise, *settings, state, progress)
             found = stages.run(None if self.kernel == CONSTANT else self.kernel)
         self._store(found)
@@ -255,13 +254,15 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
             kernel=constant_process()[0] if constant else self.kernel,
             missing=self.missing,
             plan_for=(lambda *_: constant_process()[1]) if constant else self._plan,
-            keeps_order=is_matrix or self._takes_objects() or not isinstance(points, np.ndarray),
+            keeps_order=is_matrix or compares_objects(self.kernel) or not isinstance(points, np.ndarray),
             finds_copies=not is_matrix and mapping_of(points) is None,
             learns_noise=self.noise == "per-label" and self.base_noise == "auto",
         )
 
     def _mean_settings(self, data: PreparedData) -> MeanSettings:
-        features = isinstance(data.fit_features, np.ndarray) and not (self._takes_objects() or self._is("precomputed"))
+        features = isinstance(data.fit_features, np.ndarray) and not (
+            compares_objects(self.kernel) or self._is("precomputed")
+        )
         return MeanSettings(self.mean, self.cv, self.n_jobs, features)
 
     def _process_settings(self) -> ProcessSettings:
@@ -367,7 +368,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
     def _check_points(self, X: Any, rows: np.ndarray) -> Any:
         if _is_elsewhere(X):
             left_open = self.mean is None or (isinstance(self.mean, str) and self.mean in ("none", AUTO))
-            if self._takes_objects() or self._is("precomputed") or not (left_open or X.local is not None):
+            if compares_objects(self.kernel) or self._is("precomputed") or not (left_open or X.local is not None):
                 raise InvalidParameterError(
                     "rows on a cluster need a kernel on features and mean=None: compute X first to use other models."
                 )
@@ -377,7 +378,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
             matrix = check_kernel_matrix(X)
             self.n_features_in_ = matrix.shape[1]
             return matrix
-        if self._takes_objects():
+        if compares_objects(self.kernel):
             return check_objects(X, self.kernel)
         points = check_features(X, rows, self._least_features())
         validate_data(self, X, skip_check_array=True)
@@ -392,7 +393,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
                     "features as input: the kernel between each new point and every training point."
                 )
             return points
-        if self._takes_objects():
+        if compares_objects(self.kernel):
             return check_objects(molecules_and_labels(X, None)[0], self.kernel_)
         points = check_features(X, least=self._least_features())
         validate_data(self, X, skip_check_array=True, reset=False)
@@ -401,14 +402,6 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
     def _least_features(self) -> int:
         """A process that is the same everywhere compares no rows."""
         return 0 if self._is(CONSTANT) else 1
-
-    def _takes_objects(self) -> bool:
-        """Whether the kernel works on objects that are not rows of numbers."""
-        if self.kernel is None or isinstance(self.kernel, str):
-            return False
-        if isinstance(self.kernel, Kernel):
-            return not self.kernel.requires_vector_input
-        return callable(self.kernel)
 
     def _store(self, found: FittedStages) -> None:
         """Keep what was learned; from here on, nothing is fitted."""
