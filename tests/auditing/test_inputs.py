@@ -69,6 +69,12 @@ def test_corrected_pairs_come_back_as_pairs(numbers):
     assert X.shape == (79, 5)
     assert y.shape == (79,)
     np.testing.assert_array_equal(X, np.delete(features, first["position"], axis=0))
+    frame = pd.DataFrame(features, columns=list("abcde"))
+    in_frame = audit(frame, pd.Series(labels), mean="none")
+    in_frame.decisions["decisions"][0]["action"] = "drop"
+    X, y = in_frame.apply()
+    pd.testing.assert_frame_equal(X, frame.drop(index=first["position"]))
+    assert X.index.equals(y.index)
 
 
 def test_label_errors_have_two_names(numbers):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mislabel.auditing.contents import described_objects, fingerprint, label_column, labelled_frame
-from mislabel.auditing.dask_tables import corrected_lazily, token_of
+from mislabel.auditing.dask_tables import corrected_lazily, is_dask, token_of
 from mislabel.auditing.frames import Changes, corrected_frame, corrected_series, in_kind_of, is_frame, pandas_of
 from mislabel.data.column_names import with_text_names
 from mislabel.data.corrections import Applied, Decisions, apply_decisions, read_decisions
@@ -169,6 +169,31 @@ class GivenPair(Given):
             return corrected_frame(features, "", Changes({}, changes.dropped))
         kept = changes.kept(len(features))
         return features[kept] if isinstance(features, np.ndarray) else [features[k] for k in kept.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class GivenDaskPair(GivenPair):
+    """Features in a dask dataframe, and labels beside them: labels that are of dask come back so, too.
+
+    token : dask's own name for their content.
+    """
+
+    token: str
+
+    def table(self, table: pd.DataFrame) -> pd.DataFrame:
+        """As it is."""
+        return table
+
+    def _is_as_it_was(self, label: str, audited: str) -> bool:
+        return token_of((self.features, self.labels)) == self.token
+
+    def _corrected(self, label: str, changes: Changes) -> Any:
+        lazy = is_dask(self.labels)
+        labels = corrected_lazily(self.labels, label, changes) if lazy else corrected_series(self.labels, changes)
+        return self._kept(changes), labels
+
+    def _kept(self, changes: Changes) -> Any:
+        return corrected_lazily(self.features, "", Changes({}, changes.dropped)) if changes.dropped else self.features
 
 
 @dataclass(frozen=True, eq=False)

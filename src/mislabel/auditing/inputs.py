@@ -25,6 +25,7 @@ from mislabel.auditing.frames import is_frame, pandas_of
 from mislabel.auditing.given import (
     Given,
     GivenDask,
+    GivenDaskPair,
     GivenFile,
     GivenFrame,
     GivenMatrix,
@@ -191,7 +192,8 @@ def _from_dask(data: Any, request: Request) -> Prepared:
         prepared = _from_frame(frame, request)
         return replace(prepared, given=GivenDask(data, token_of(data)))
     request.check_columns(frame)
-    rows = frame.ids if request.id is None else frame[request.id].to_numpy()
+    # As they are: in plain types "00417" would be a number.
+    rows = frame.ids if request.id is None else ids_of(frame.column_as_it_is(request.id).to_frame(), request.id)
     column = frame.column_as_it_is(request.label)
     return Prepared(
         request,
@@ -210,10 +212,11 @@ def _from_pair(data: Any, labels: Any, request: Request) -> Prepared:
     """Features, or objects, and an array of labels."""
     if _are_objects(data, request.kernel):
         return _from_objects(data, labels, request)
-    given = GivenPair(data, labels)
+    given: Given = GivenPair(data, labels)
     if is_dask(data):
-        data = brought_here(data, request.client, request.memory, whole=True)[0]
-        given = GivenPair(data, labels)
+        given = GivenDaskPair(data, labels, token_of((data, labels)))
+        data, client = brought_here(data, request.client, request.memory, whole=True)
+        request = replace(request, client=client, memory=None)
     frame, name = labelled_frame(data, labels)
     request = replace(request, label=name)
     request.check()

@@ -427,7 +427,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         if self._is(CONSTANT):
             # Without features no row is like another.
             self._points = self._points if self.n_features_in_ else None
-            self._similarity = as_kernel(None, data.points) if self.n_features_in_ else None
+            self._similarity = None if self._points is None else as_kernel(None, self._points)
         self._calibration = None
         self._store_evidence(found)
         self._store_solver(process.fitted, process.scale)
