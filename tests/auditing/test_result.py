@@ -36,10 +36,34 @@ def test_it_behaves_like_its_table(result):
     assert result.head(2).equals(result.table.head(2))
     assert result.loc[0, "row"] == result.iloc[0]["row"] == result.table["row"].iloc[0]
     assert result.columns.tolist() == AUDIT_COLUMNS
-    assert np.asarray(result).shape == (90, 12)
     assert "head" in dir(result)
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = result.nothing_of_the_kind
+
+
+def test_its_table_is_the_users_own(mixed):
+    result = audit(mixed, "y", **OPTIONS)
+    first, words = result.table["row"].iloc[0], str(result.summary)
+    for table in (result.table, result.head(), result[["row", "suspect"]], result.suspects, result.to_pandas()):
+        table["row"] = "nothing"
+        table["suspect"] = False
+    assert result.table["row"].iloc[0] == first
+    assert len(result.suspects) == 3
+    assert str(audit(mixed, "y", **OPTIONS).summary) == words == str(result.summary)
+
+
+@pytest.mark.parametrize("of", ["pandas", "polars", "pyarrow"])
+def test_its_table_in_every_kind(mixed, of):
+    nw = pytest.importorskip("narwhals")
+    data = nw.from_dict(mixed[["length", "count", "y"]].to_dict("list"), backend=of).to_native()
+    result = audit(data, "y", mean="none")
+    assert isinstance(result.head(2), type(data))
+    assert isinstance(result[["row", "z"]], type(data))
+    assert nw.from_native(result.head(2)).shape == (2, 12)
+    assert nw.from_native(result[["row", "z"]]).columns == ["row", "z"]
+    assert result.to_pandas().columns.tolist() == AUDIT_COLUMNS
+    with pytest.raises(TypeError, match=r"use result.to_pandas\(\)"):
+        pd.DataFrame(result)
 
 
 def test_it_knows_the_model_and_the_patterns(result):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mislabel.auditing.files import check_folder, folders_of, write_results, write_summary
 from mislabel.auditing.given import DecisionsLike, Given, GivenFile
@@ -44,10 +45,21 @@ class AuditResult:
         self._given = given
         self.folder: Path | None = None
 
-    @cached_property
+    @property
     def table(self) -> Any:
-        """One row per label, the most suspicious first; of polars or pyarrow where the data was, else of pandas."""
-        return self._given.table(self.findings.table)
+        """One row per label, the most suspicious first; of polars or pyarrow where the data was, else of pandas.
+
+        A copy: what is changed in it changes nothing here.
+        """
+        return self._given.table(self.to_pandas())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same table in pandas, whatever the data was."""
+        return self.findings.table.copy()
+
+    def head(self, n: int = 5) -> Any:
+        """The ``n`` most suspicious rows of the table."""
+        return self._given.table(self.findings.table.iloc[:n].copy())
 
     @property
     def suspects(self) -> Any:
@@ -159,6 +171,8 @@ class AuditResult:
         return item in self.findings.table
 
     def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, list) and all(isinstance(name, str) for name in item):
+            return self._given.table(self.findings.table[item].copy())  # Arrow's tables take one name at a time
         return self.table[item]
 
     def __getattr__(self, name: str) -> Any:
@@ -168,7 +182,8 @@ class AuditResult:
         return getattr(self.table, name)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(self.findings.table, dtype=dtype)
+        # pandas.DataFrame(result) asks for this, too, and would have columns without names.
+        raise TypeError("an audit's columns have names and types, which an array has not: use result.to_pandas().")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self.table)})
