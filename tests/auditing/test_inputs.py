@@ -205,7 +205,15 @@ def test_names_of_columns_that_are_no_text(mixed):
 
 
 @pytest.mark.parametrize(
-    "values", [[True, False, True] * 30, ["true", "false", "TRUE"] * 30, [0, 1, 1] * 30, [3.5, 3.5, 2] * 30]
+    "values",
+    [
+        [True, False, True] * 30,
+        ["true", "false", "TRUE"] * 30,
+        ["yes", "no", "No"] * 30,
+        ["bestanden", None, "durchgefallen"] * 30,
+        [0, 1, 1] * 30,
+        [3.5, 3.5, 2] * 30,
+    ],
 )
 def test_classes_are_no_labels(mixed, tmp_path, values):
     frame = mixed.assign(y=values)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from mislabel._common.number_kinds import is_number as is_number
 from mislabel._common.number_kinds import is_whole as is_whole
+from mislabel.data.labels import classes
 from mislabel.data.molecules import MoleculeSet, read_molecules
 from mislabel.errors import (
     InvalidFeaturesError,
@@ -65,6 +66,8 @@ def check_labels(y: Any, rows: np.ndarray, missing: str) -> FloatArray:
         labels = np.array(column_or_1d(numbers_of(y), warn=True), dtype=float)
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
         raise InvalidLabelsError(f"{error} Labels must be numbers, one per row.") from None
+    if pd.api.types.infer_dtype(np.ravel(np.asarray(y)), skipna=True) == "boolean":
+        raise classes(str(getattr(y, "name", None) or "y"), "holds true and false")
     if len(rows) != labels.size:
         rows = np.arange(labels.size)  # that X and y do not belong together is said by whoever compares them
     infinite = np.flatnonzero(np.isinf(labels))
