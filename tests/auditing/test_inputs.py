@@ -195,11 +195,35 @@ def test_several_labels(mixed, mixed_file, tmp_path):
     assert (tmp_path / "out" / "y" / "report.html").exists()
 
 
+@pytest.mark.parametrize("kind", [tuple, pd.Index])
+def test_several_labels_in_any_list(mixed, kind):
+    results = audit(mixed, kind(["y", "length"]), id="sample", mean="none")
+    assert list(results) == ["y", "length"]
+
+
+def test_one_label_of_a_table_with_several_rows_of_names(mixed):
+    frame = mixed[["length", "count", "y"]].set_axis(
+        pd.MultiIndex.from_tuples([("a", "x"), ("a", "n"), ("b", "y")]), axis=1
+    )
+    result = audit(frame, ("b", "y"), mean="none")
+    assert result.findings.label == "('b', 'y')"
+    assert result.apply().shape == (90, 3)
+
+
+def test_an_exact_rank_by_its_name(numbers):
+    features, labels, _ = numbers
+    named = audit(features, labels, mean="none", rank="exact")
+    pd.testing.assert_frame_equal(named.table, audit(features, labels, mean="none", rank=None).table)
+    assert named.model.rank_ is None
+
+
 def test_names_of_columns_that_are_no_text(mixed):
     frame = mixed[["length", "count", "y"]].set_axis([0, 1, 2], axis=1)
     result = audit(frame, 2, mean="none", drop=[1])
     assert result.findings.used == ["0"]
     assert result.apply().columns.tolist() == [0, 1, 2]
+    assert list(audit(frame, [0, 2], mean="none")) == ["0", "2"]
+    assert audit(frame, np.int64(2), mean="none", drop=1).findings.used == ["0"]
     with pytest.raises(InvalidFeaturesError, match="two columns of the table are called '0'"):
         audit(frame.set_axis([0, "0", 2], axis=1), 2)
 
@@ -230,6 +254,11 @@ def test_what_cannot_be_audited_is_said(mixed, mixed_file, numbers):
     features, labels, _ = numbers
     with pytest.raises(InvalidParameterError, match="which labels"):
         audit(mixed)
+    for nothing in ([], (), pd.Index([])):
+        with pytest.raises(InvalidParameterError, match="which labels"):
+            audit(mixed, nothing)
+    with pytest.raises(InvalidParameterError, match=r"takes the path of a file, got DataFrame.*\.write\(folder\)"):
+        audit_file(mixed, "y", out="nowhere")
     with pytest.raises(InvalidParameterError, match="label and y are two names"):
         audit(features, labels, y=labels)
     with pytest.raises(InvalidParameterError, match="name the column of labels"):

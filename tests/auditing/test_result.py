@@ -181,6 +181,27 @@ def test_decisions_about_other_data_are_refused(result, mixed):
         result.apply(output="cleaned.csv")
 
 
+def test_decisions_that_are_none_are_refused(result, of_file, tmp_path):
+    for one, options in ((result, {}), (of_file, {"output": tmp_path / "cleaned.csv"})):
+        for what in ([], one.decisions["decisions"], one.table):
+            with pytest.raises(DecisionsError, match=r"decisions are a dict like result\.decisions"):
+                one.apply(what, **options)
+        entries = [{**one.decisions["decisions"][0], "value": {1, 2}}]
+        with pytest.raises(DecisionsError, match="plain numbers and texts: set is neither"):
+            one.apply({**one.decisions, "decisions": entries}, **options)
+    entries = [
+        {**result.decisions["decisions"][0], "action": "edit", "value": np.float32(0.5), "position": np.int64(3)}
+    ]
+    assert result.apply({**result.decisions, "decisions": entries})["y"][3] == 0.5
+
+
+def test_a_page_needs_a_place(result, tmp_path):
+    with pytest.raises(InvalidParameterError, match="nodir for the page does not exist"):
+        result.report(tmp_path / "nodir" / "report.html")
+    with pytest.raises(InvalidParameterError, match="is a folder: give the page a name"):
+        result.report(tmp_path)
+
+
 def _moved(frame):
     frame["length"] = frame["length"].to_numpy()[::-1].copy()
 

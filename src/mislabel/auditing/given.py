@@ -66,10 +66,25 @@ def _read(decisions: DecisionsLike) -> Decisions:
         return read_decisions(_written(decisions, folder))
 
 
-def _written(decisions: dict[str, Any], folder: str) -> Path:
+def _written(decisions: Any, folder: str) -> Path:
+    if not isinstance(decisions, dict):
+        raise DecisionsError(
+            f"decisions are a dict like result.decisions, or the path of a decisions.json, got {type(decisions).__name__}: "
+            "change what you like in result.decisions, and call apply()."
+        )
     path = Path(folder) / "decisions.json"
-    path.write_text(json.dumps(decisions), encoding="utf-8")
+    try:
+        path.write_text(json.dumps(decisions, default=_plain), encoding="utf-8")
+    except (TypeError, ValueError) as error:
+        raise DecisionsError(f"decisions must be made of plain numbers and texts: {error}.") from None
     return path
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is neither")
 
 
 def _check_made_for(label: str, rows: int, fingerprint: str, found: Decisions) -> None:
@@ -100,7 +115,7 @@ class GivenFile(Given):
                 f"{''.join(self.path.suffixes[-1:])}')."
             )
         options = {name: bool(value) for name, value in options.items()}
-        if not isinstance(decisions, dict):
+        if isinstance(decisions, str | Path):
             return apply_decisions(self.path, decisions, output, **options)
         with tempfile.TemporaryDirectory() as folder:
             return apply_decisions(self.path, _written(decisions, folder), output, **options)

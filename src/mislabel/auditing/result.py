@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mislabel.auditing.files import check_folder, folders_of, write_results, write_summary
+from mislabel.auditing.files import check_folder, check_page, folders_of, write_results, write_summary
 from mislabel.auditing.given import DecisionsLike, Given, GivenFile
 from mislabel.auditing.summary import Summary, summary, summary_of_several
 from mislabel.data.corrections import FORMAT
@@ -135,7 +135,7 @@ class AuditResult:
 
     def report(self, path: str | Path) -> Path:
         """Write the page to review on, and say where it is."""
-        return write_report(self.findings, self.source, path)
+        return write_report(self.findings, self.source, check_page(Path(path)))
 
     def write(self, folder: str | Path) -> Path:
         """Write audit.csv, report.html and summary.json into a folder: all of them or none."""
