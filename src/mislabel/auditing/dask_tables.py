@@ -16,6 +16,7 @@ from mislabel.auditing.frames import Changes, corrected_frame, corrected_series
 from mislabel.data.column_names import check_column
 from mislabel.data.plain_columns import PlainColumns
 from mislabel.data.tables import FeatureEncoder
+from mislabel.distributed import current_client
 from mislabel.errors import InvalidFeaturesError, MemoryBudgetError
 from mislabel.estimators.validation import available_memory
 
@@ -42,7 +43,7 @@ def brought_here(
 
     Without a client the current one is taken, and none where there is none. ``whole`` insists on all of it.
     """
-    client = _current_client() if client is None else client
+    client = current_client() if client is None else client
     sizes = _computed(data.map_partitions(_bytes, meta=pd.Series(dtype=float)), client)
     needed, free = _COPIES * float(np.sum(sizes)), available_memory(memory)
     if free is None or needed <= free:
@@ -53,15 +54,6 @@ def brought_here(
             + ("Pass it with the label among its columns." if whole else "Pass client= to leave its rows on workers.")
         )
     return DaskTable(data, client), client
-
-
-def _current_client() -> Any:
-    try:
-        from distributed import get_client
-
-        return get_client()
-    except (ImportError, ValueError):
-        return None
 
 
 def _computed(lazy: Any, client: Any) -> Any:

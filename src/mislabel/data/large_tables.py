@@ -132,10 +132,6 @@ class LargeTable:
 
         default_memory_pool().release_unused()
 
-    def spread_rows(self, count: int) -> NDArray[np.intp]:
-        """Positions spread evenly over the file."""
-        return evenly_spread(len(self), count)
-
     def _batches(self, stored: Sequence[str], wanted: NDArray[np.intp] | None = None) -> Iterator[tuple[int, Any]]:
         size = max(BATCH_CELLS // max(len(stored), 1), 1024)
         start = 0
