@@ -136,7 +136,7 @@ def test_means_that_pick_columns_by_name_get_the_same(mixed_file, by_names, read
 def test_the_command_line_gives_it_too(mixed_file, expected, tmp_path):
     where = ["--label", "y", "--id", "sample", "--mean", "none", "--quiet", "--out", str(tmp_path / "out")]
     assert main(["audit", str(mixed_file), *where]) == 0
-    written = pd.read_csv(tmp_path / "out" / "audit.csv")
+    written = pd.read_csv(tmp_path / "out" / "audit.csv", float_precision="round_trip")
     pd.testing.assert_frame_equal(written, pd.DataFrame(expected.findings.table), check_exact=True)
 
 
@@ -156,7 +156,7 @@ def test_features_and_labels_apart_give_it_too(mixed, expected):
 def test_defaults_are_those_of_the_command_line(mixed_file, tmp_path):
     frame = pd.read_csv(mixed_file)
     assert main(["audit", str(mixed_file), "--label", "y", "--quiet", "--out", str(tmp_path / "out")]) == 0
-    written = pd.read_csv(tmp_path / "out" / "audit.csv")
+    written = pd.read_csv(tmp_path / "out" / "audit.csv", float_precision="round_trip")
     result = audit(frame, "y")
     assert result.model.mean_choice_ is not None
     pd.testing.assert_frame_equal(written, pd.DataFrame(result.findings.table), check_exact=True)

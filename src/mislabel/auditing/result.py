@@ -65,7 +65,7 @@ class AuditResult:
     def suspects(self) -> Any:
         """The rows of the table that look wrong."""
         found = self.findings.table
-        return self._given.table(found[found["suspect"]])
+        return self._given.table(found[found["suspect"]].copy())
 
     @property
     def patterns(self) -> list[Pattern]:
