@@ -110,6 +110,10 @@ def test_predictions_need_no_features(frame, rng, tmp_path):
     of_array = audit(np.zeros((200, 0)), labels, predictions=given, label_transform="none")
     for other in (with_useless, of_file, of_array):
         pd.testing.assert_frame_equal(other.table, found.table)
+    table[["price", "oof"]].to_parquet(tmp_path / "t.parquet", index=False)
+    in_budget = audit(tmp_path / "t.parquet", "price", memory="3GB", **options)
+    pd.testing.assert_frame_equal(in_budget.table, found.table)
+    assert in_budget.report(tmp_path / "budget.html").exists()
     features = audit(table.assign(area=frame["area"]), "price", row_noise="none", **options)
     plain = audit(table, "price", row_noise="none", **options)
     np.testing.assert_allclose(features.model.loo_mean_, plain.model.loo_mean_, rtol=1e-12)

@@ -33,7 +33,9 @@ from mislabel.kernels.adapters import compares_objects
 
 def fitted_to(prepared: Prepared) -> Fitted:
     """Fit the model that suits what was prepared."""
-    frame = prepared.frame
+    frame, request = prepared.frame, prepared.request
+    if request.beside.judges_alone and prepared.objects is None and not request.candidates(frame):
+        return Fitted(fitted_model(request, _no_features(prepared), prepared), frame, [])
     if isinstance(frame, LargeTable):
         return _fit_in_budget(prepared, frame)
     if isinstance(frame, DaskTable):
@@ -41,7 +43,7 @@ def fitted_to(prepared: Prepared) -> Fitted:
     if prepared.objects is not None:
         return _fit_objects(prepared)
     assert isinstance(frame, pd.DataFrame)
-    smiles = None if prepared.request.beside.judges_alone else smiles_column(frame, prepared.request)
+    smiles = None if request.beside.judges_alone else smiles_column(frame, request)
     if smiles is not None:
         return _fit_smiles(prepared, frame, smiles)
     return _fit_table(prepared, frame)

@@ -117,6 +117,8 @@ class LargeTable:
     def rows(self, positions: NDArray[np.intp], columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Some rows, in the order of ``positions``."""
         columns = self.columns if columns is None else columns
+        if not columns:
+            return pd.DataFrame(index=np.arange(len(positions)))
         wanted = np.unique(positions)
         stored = [self.stored_name(name) for name in columns]
         found = []
