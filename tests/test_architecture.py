@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,22 @@ def test_only_the_command_line_prints():
             printers.add(name_of(path))
     assert printers
     assert {name for name in printers if not re.match(r"cli(\.py|/)", name)} == set()
+
+
+def test_what_is_tested_with_the_lowest_versions_exists():
+    checkout = ROOT.parents[1]
+    if not (checkout / "Makefile").is_file() or shutil.which("make") is None:
+        pytest.skip("the package is not in its checkout, or there is no make")
+    rule = "told: ; @echo $(LOWEST_TESTS) $(LOWEST_WITHOUT) $(LOWEST_DESELECTED)"
+    told = subprocess.run(
+        ["make", "-s", "--eval", rule, "told"], cwd=checkout, capture_output=True, text=True, check=True
+    )
+    names = told.stdout.split()
+    assert "tests/auditing" in names
+    for name in names:
+        file, _, test = name.partition("::")
+        assert (checkout / file).exists(), name
+        assert f"def {test}(" in (checkout / file).read_text(encoding="utf-8") if test else True, name
 
 
 def test_every_dependency_has_a_lower_bound_to_test():

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mislabel import audit as audit_in_python
 from mislabel.cli import main
 from mislabel.decisions import AUDIT_COLUMNS
 
@@ -185,6 +186,33 @@ def test_predictions_of_ones_own_model(tmp_path, capsys, rng):
     assert "predictions that were given" in found["model"]["words"]
 
 
+def test_weights_folds_and_a_process_over_predictions(tmp_path, capsys, rng):
+    x = rng.normal(size=80)
+    frame = pd.DataFrame(
+        {
+            "sample": [f"s{k}" for k in range(80)],
+            "x": x,
+            "rough": 0.0,
+            "weight": rng.uniform(0.5, 1.0, 80),
+            "y": 3.0 * x + 0.1 * rng.normal(size=80),
+        }
+    )
+    frame.loc[[4, 60], "y"] += 5.0
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    where = (tmp_path / "t.csv", tmp_path / "out", "--json")
+    assert audit(*where, "--predictions", "rough", "--process-on-residuals") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {item["position"] for item in found["worst"]} == {4, 60}
+    options = {"mean": "linear", "sample_weight": "weight", "cv": 4, "verbose": 0}
+    assert audit(*where, "--mean", "linear", "--sample-weight", "weight", "--cv", "4", "--drop", "rough") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["columns"]["used"] == ["x"]
+    assert (
+        found["worst"]
+        == audit_in_python(tmp_path / "t.csv", "y", id="sample", drop=["rough"], **options).summary["worst"]
+    )
+
+
 def test_features_drop_and_label_errors(table, tmp_path, capsys):
     frame = pd.read_csv(table).fillna({"x": 0.0}).assign(err=0.02)
     frame.to_csv(table, index=False)
@@ -298,7 +326,7 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
         (["audit", "tabel.csv", "--label", "y"], "no such file. Did you mean 'table.csv'?"),
         (["audit", "table.csv", "--label", "yy"], "the table has no column 'yy'. Did you mean 'y'?"),
         (
-            ["audit", "table.csv", "--label", "kind"],
+            ["audit", "table.csv", "--label", "words"],
             "holds 80 values that are not numbers (rows 0, 1, 2, 3, 4, ..., counted from 0 after the header, the first is",
         ),
         (["audit", "table.csv", "--label", "y", "--id", "smaple"], "Did you mean 'sample'?"),
@@ -315,7 +343,7 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
             ["audit", "table.parquet", "--label", "y", "--memory", "4GB", "--kernel", "bonds"],
             "goes with tables of features",
         ),
-        (["audit", "table.parquet", "--label", "kind", "--memory", "4GB"], "holds 80 values that are not numbers"),
+        (["audit", "table.parquet", "--label", "words", "--memory", "4GB"], "holds 80 values that are not numbers"),
         (["apply", "table.csv", "nothing.json", "-o", "x.csv"], "no such file"),
         (
             ["audit", "table.csv", "--label", "y", "--label-error", "kind"],
@@ -342,7 +370,7 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
 )
 def test_wrong_usage_exits_with_two_and_one_message(table, tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
-    classes = {"two": [3, 5] * 40, "truth": [True, False] * 40}
+    classes = {"two": [3, 5] * 40, "truth": [True, False] * 40, "words": [*"abcd"] * 20}
     pd.read_csv(table).assign(**classes).to_csv(table, index=False)
     pd.read_csv(table).to_parquet("table.parquet", index=False)
     (tmp_path / "m.xyz").write_text("1\nenergy=1\nHe 0 0 0\n")
@@ -356,7 +384,14 @@ def test_wrong_usage_exits_with_two_and_one_message(table, tmp_path, monkeypatch
 
 
 def test_unknown_options_exit_with_two(capsys):
-    for arguments in (["dmo"], ["audit"], ["audit", "x.csv"], ["demo", "tables"], ["demo", "--seed", "-1"]):
+    for arguments in (
+        ["dmo"],
+        ["audit"],
+        ["audit", "x.csv"],
+        ["demo", "tables"],
+        ["demo", "--seed", "-1"],
+        ["audit", "x.csv", "--label", "y", "--cv", "1"],
+    ):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         assert stop.value.code == 2

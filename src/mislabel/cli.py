@@ -94,11 +94,6 @@ def _add_audit(commands: Any) -> None:
     audit.add_argument("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns not to use")
     audit.add_argument("--features", nargs="+", action="extend", metavar="COL", help="the only columns to use")
     audit.add_argument("--label-error", metavar="COL", help="column with known standard deviations of the labels")
-    audit.add_argument("--predictions", metavar="COL", help="column with out-of-fold predictions of your own model")
-    audit.add_argument("--prediction-std", metavar="COL", help="column with the standard deviations of these")
-    audit.add_argument(
-        "--groups", metavar="COL", help="column whose rows of one value are kept together in cross-fitting"
-    )
     audit.add_argument(
         "--censored",
         metavar="COL",
@@ -116,12 +111,7 @@ def _add_audit(commands: Any) -> None:
     audit.add_argument(
         "--kernel", default="auto", help="auto, table, bonds (SMILES), extensive or intensive (3-D molecules)"
     )
-    audit.add_argument(
-        "--mean",
-        default="auto",
-        metavar="MODEL",
-        help="none, linear, boosting, trees, ensemble, or auto: what predicts held-out labels best (default)",
-    )
+    _add_expectation(audit)
     audit.add_argument(
         "--transform",
         default="auto",
@@ -142,6 +132,28 @@ def _add_audit(commands: Any) -> None:
     audit.set_defaults(run=run_audit)
 
 
+def _add_expectation(audit: argparse.ArgumentParser) -> None:
+    """What labels are judged by: a mean model and how it is cross-fitted, or predictions of the user's own."""
+    audit.add_argument(
+        "--mean",
+        default="auto",
+        metavar="MODEL",
+        help="none, linear, boosting, trees, ensemble, or auto: what predicts held-out labels best (default)",
+    )
+    audit.add_argument("--predictions", metavar="COL", help="column with out-of-fold predictions of your own model")
+    audit.add_argument("--prediction-std", metavar="COL", help="column with the standard deviations of these")
+    audit.add_argument(
+        "--process-on-residuals", action="store_true", help="let a Gaussian process correct these predictions first"
+    )
+    audit.add_argument(
+        "--groups", metavar="COL", help="column whose rows of one value are kept together in cross-fitting"
+    )
+    audit.add_argument("--sample-weight", metavar="COL", help="column with the weights of rows in fits of a mean model")
+    audit.add_argument(
+        "--cv", type=_folds, metavar="K", help="folds of cross-fitting, in the order of the rows (default: 5, shuffled)"
+    )
+
+
 def _seed(text: str) -> int:
     seed = int(text)
     if not 0 <= seed < 2**32:
@@ -149,9 +161,16 @@ def _seed(text: str) -> int:
     return seed
 
 
-def _rank(text: str) -> int | str | None:
+def _folds(text: str) -> int:
+    folds = int(text)
+    if folds < 2:
+        raise argparse.ArgumentTypeError(f"cross-fitting needs at least two folds, got {text}")
+    return folds
+
+
+def _rank(text: str) -> int | str:
     if text in ("auto", "exact"):
-        return text if text == "auto" else None
+        return text
     try:
         return int(text)
     except ValueError:
@@ -268,8 +287,11 @@ def run_audit(options: argparse.Namespace) -> int:
             label_error=options.label_error,
             predictions=options.predictions,
             prediction_std=options.prediction_std,
+            process_on_residuals=options.process_on_residuals,
             groups=options.groups,
             censored=options.censored,
+            sample_weight=options.sample_weight,
+            cv=options.cv,
             sheet=options.sheet,
             decimal=options.decimal,
             thousands=options.thousands,

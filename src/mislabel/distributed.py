@@ -42,7 +42,12 @@ def distributed_data(X: Any, y: Any, client: Any = None) -> tuple[DistributedPoi
 
     X may be a dask array or dataframe, whose partitions become the blocks, or anything that is an array already.
     """
-    client = _current_client() if client is None else client
+    client = current_client() if client is None else client
+    if client is None:
+        raise InvalidParameterError(
+            "X is a dask collection, but there is no client: pass client=, for example that of a "
+            "distributed.LocalCluster() (pip install 'dask[array,dataframe]' distributed)."
+        )
     if isinstance(y, LazyCollection):
         y = cast("Any", y).compute()
     if isinstance(X, pd.DataFrame) and not isinstance(y, pd.Series | pd.DataFrame):
@@ -97,20 +102,16 @@ def _even_places(client: Any, blocks: Sequence[Any]) -> list[list[str]]:
     return [[place] for place in places if place is not None]
 
 
-def _current_client() -> Any:
+def current_client() -> Any:
+    """The client that dask knows of; None without one."""
     try:
         from distributed import get_client
     except ImportError:
-        raise MissingDependencyError(
-            "dask collections need dask: pip install 'dask[array,dataframe]' distributed."
-        ) from None
+        return None
     try:
         return get_client()
     except ValueError:
-        raise InvalidParameterError(
-            "X is a dask collection, but there is no client: pass client=, for example that of a "
-            "distributed.LocalCluster()."
-        ) from None
+        return None
 
 
 class DistributedPoints(RemoteRows):

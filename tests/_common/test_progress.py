@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from mislabel._common import progress
-from mislabel._common.progress import ProgressReporter
+from mislabel._common.progress import ProgressReporter, Shares
 
 
 class Terminal:
@@ -109,3 +109,22 @@ def test_log_messages_elsewhere(caplog, clock):
             clock.time = seconds
             report(message, seconds / 10)
     assert [record.getMessage().split()[-1] for record in caplog.records] == ["one", "two", "two"]
+
+
+def test_what_is_done_stays_done(terminal):
+    with ProgressReporter(1) as report:
+        report("fitting", 0.5)
+        report("another start", 0.2)
+        assert terminal.text.endswith("another start")
+        assert " 20 %" not in terminal.text
+
+
+def test_pieces_of_work_share_the_whole():
+    seen = []
+    shares = Shares(lambda message, fraction: seen.append((message, fraction)), 2)
+    shares.next()("one", 0.5)
+    shares.tell("between")
+    shares.next()("two", 0.5)
+    shares.next()("one more", 0.5)
+    shares.tell("at the end")
+    assert seen == [("one", 0.25), ("between", 0.5), ("two", 0.75), ("one more", 0.75), ("at the end", 1.0)]

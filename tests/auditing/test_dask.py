@@ -6,7 +6,7 @@ import pytest
 
 from mislabel import audit
 from mislabel.auditing import dask_tables
-from mislabel.errors import InvalidParameterError, MemoryBudgetError
+from mislabel.errors import DecisionsError, InvalidParameterError, MemoryBudgetError
 from mislabel.estimators import rank_plan
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'mislabel[dask]'")
@@ -48,6 +48,45 @@ def test_features_apart_from_labels(mixed, here):
     lazy = dd.from_pandas(mixed.drop(columns=["y", "site"]), npartitions=3)
     labels = dd.from_pandas(mixed["y"], npartitions=2)
     pd.testing.assert_frame_equal(audit(lazy, labels, **OPTIONS).table, here.table, check_exact=True)
+
+
+@pytest.mark.parametrize("lazy_labels", [True, False])
+def test_corrected_pairs_of_dask_come_back_as_dask(mixed, lazy_labels):
+    lazy = dd.from_pandas(mixed.drop(columns=["y", "site"]), npartitions=3)
+    labels = dd.from_pandas(mixed["y"], npartitions=2) if lazy_labels else mixed["y"]
+    result = audit(lazy, labels, **OPTIONS)
+    entries = result.decisions["decisions"]
+    entries[0]["action"] = "drop"
+    X, y = result.apply()
+    assert isinstance(X, dd.DataFrame)
+    assert isinstance(y, dd.Series if lazy_labels else pd.Series)
+    X, y = X.compute(), y.compute() if lazy_labels else y
+    assert X.index.tolist() == y.index.tolist() == [k for k in range(90) if k != entries[0]["position"]]
+    assert y[entries[1]["position"]] == entries[1]["value"]
+
+
+def test_dask_data_that_was_changed_in_place_is_refused(mixed):
+    lazy = dd.from_pandas(mixed, npartitions=2)
+    result = audit(lazy, "y", **OPTIONS)
+    lazy["length"] = lazy["length"] + 1.0
+    with pytest.raises(DecisionsError, match="changed in place"):
+        result.apply()
+
+
+def test_predictions_and_ids_of_rows_on_workers(client, small_memory, tmp_path):
+    rng = np.random.default_rng(0)
+    names = [f"{417 + k:05d}" for k in range(300)]
+    frame = pd.DataFrame({"name": names, "length": rng.uniform(-2, 2, 300)})
+    given = np.sin(frame["length"].to_numpy())
+    frame["y"] = given + 0.02 * rng.normal(size=300)
+    frame.loc[[7, 130], "y"] += 2.0
+    options = {"id": "name", "predictions": given, "row_noise": "none", "label_transform": "none"}
+    result = audit(dd.from_pandas(frame, npartitions=3), "y", client=client, **options)
+    assert sorted(result.table["row"]) == names
+    assert set(result.suspects["row"]) == {"00424", "00547"}
+    alone = audit(frame, "y", **options)
+    np.testing.assert_allclose(result.model.loo_mean_, alone.model.loo_mean_, rtol=1e-6, atol=1e-8)
+    assert result.report(tmp_path / "report.html").exists()
 
 
 @pytest.mark.parametrize("mean", ["none", "linear", "auto"])

@@ -9,6 +9,7 @@ from sklearn.linear_model import LinearRegression
 from mislabel import LabelNoiseRegressor, audit, audit_file
 from mislabel.data.molecules import MoleculeSet
 from mislabel.errors import (
+    DecisionsError,
     InvalidFeaturesError,
     InvalidLabelsError,
     InvalidParameterError,
@@ -68,6 +69,12 @@ def test_corrected_pairs_come_back_as_pairs(numbers):
     assert X.shape == (79, 5)
     assert y.shape == (79,)
     np.testing.assert_array_equal(X, np.delete(features, first["position"], axis=0))
+    frame = pd.DataFrame(features, columns=list("abcde"))
+    in_frame = audit(frame, pd.Series(labels), mean="none")
+    in_frame.decisions["decisions"][0]["action"] = "drop"
+    X, y = in_frame.apply()
+    pd.testing.assert_frame_equal(X, frame.drop(index=first["position"]))
+    assert X.index.equals(y.index)
 
 
 def test_label_errors_have_two_names(numbers):
@@ -147,8 +154,12 @@ def test_molecules_in_a_list_or_a_set(waters):
     assert isinstance(cleaned, MoleculeSet)
     assert len(cleaned) == len(cleaned.labels("energy")) == 23
     some, values = listed.apply()
-    assert values[5] == listed.decisions["decisions"][0]["value"]
     assert some is molecules
+    assert values[5] == listed.decisions["decisions"][0]["value"]
+    molecules.reverse()
+    with pytest.raises(DecisionsError, match="changed in place"):
+        listed.apply()
+    molecules.reverse()
     with pytest.raises(InvalidParameterError, match="id, mean: the set holds molecules"):
         audit(MoleculeSet(molecules, {"energy": energies}), "energy", mean="trees", id="name")
     with_errors = MoleculeSet(molecules, {"energy": energies, "sd": np.full(24, 0.1)})
@@ -184,17 +195,49 @@ def test_several_labels(mixed, mixed_file, tmp_path):
     assert (tmp_path / "out" / "y" / "report.html").exists()
 
 
+@pytest.mark.parametrize("kind", [tuple, pd.Index])
+def test_several_labels_in_any_list(mixed, kind):
+    results = audit(mixed, kind(["y", "length"]), id="sample", mean="none")
+    assert list(results) == ["y", "length"]
+
+
+def test_one_label_of_a_table_with_several_rows_of_names(mixed):
+    frame = mixed[["length", "count", "y"]].set_axis(
+        pd.MultiIndex.from_tuples([("a", "x"), ("a", "n"), ("b", "y")]), axis=1
+    )
+    result = audit(frame, ("b", "y"), mean="none")
+    assert result.findings.label == "('b', 'y')"
+    assert result.apply().shape == (90, 3)
+
+
+def test_an_exact_rank_by_its_name(numbers):
+    features, labels, _ = numbers
+    named = audit(features, labels, mean="none", rank="exact")
+    pd.testing.assert_frame_equal(named.table, audit(features, labels, mean="none", rank=None).table)
+    assert named.model.rank_ is None
+
+
 def test_names_of_columns_that_are_no_text(mixed):
     frame = mixed[["length", "count", "y"]].set_axis([0, 1, 2], axis=1)
     result = audit(frame, 2, mean="none", drop=[1])
     assert result.findings.used == ["0"]
     assert result.apply().columns.tolist() == [0, 1, 2]
+    assert list(audit(frame, [0, 2], mean="none")) == ["0", "2"]
+    assert audit(frame, np.int64(2), mean="none", drop=1).findings.used == ["0"]
     with pytest.raises(InvalidFeaturesError, match="two columns of the table are called '0'"):
         audit(frame.set_axis([0, "0", 2], axis=1), 2)
 
 
 @pytest.mark.parametrize(
-    "values", [[True, False, True] * 30, ["true", "false", "TRUE"] * 30, [0, 1, 1] * 30, [3.5, 3.5, 2] * 30]
+    "values",
+    [
+        [True, False, True] * 30,
+        ["true", "false", "TRUE"] * 30,
+        ["yes", "no", "No"] * 30,
+        ["bestanden", None, "durchgefallen"] * 30,
+        [0, 1, 1] * 30,
+        [3.5, 3.5, 2] * 30,
+    ],
 )
 def test_classes_are_no_labels(mixed, tmp_path, values):
     frame = mixed.assign(y=values)
@@ -211,6 +254,11 @@ def test_what_cannot_be_audited_is_said(mixed, mixed_file, numbers):
     features, labels, _ = numbers
     with pytest.raises(InvalidParameterError, match="which labels"):
         audit(mixed)
+    for nothing in ([], (), pd.Index([])):
+        with pytest.raises(InvalidParameterError, match="which labels"):
+            audit(mixed, nothing)
+    with pytest.raises(InvalidParameterError, match=r"takes the path of a file, got DataFrame.*\.write\(folder\)"):
+        audit_file(mixed, "y", out="nowhere")
     with pytest.raises(InvalidParameterError, match="label and y are two names"):
         audit(features, labels, y=labels)
     with pytest.raises(InvalidParameterError, match="name the column of labels"):

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
 from mislabel import AuditResult, LabelNoiseRegressor, audit, audit_file
 from mislabel.data.corrections import apply_decisions, read_decisions
@@ -35,10 +36,34 @@ def test_it_behaves_like_its_table(result):
     assert result.head(2).equals(result.table.head(2))
     assert result.loc[0, "row"] == result.iloc[0]["row"] == result.table["row"].iloc[0]
     assert result.columns.tolist() == AUDIT_COLUMNS
-    assert np.asarray(result).shape == (90, 13)
     assert "head" in dir(result)
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = result.nothing_of_the_kind
+
+
+def test_its_table_is_the_users_own(mixed):
+    result = audit(mixed, "y", **OPTIONS)
+    first, words = result.table["row"].iloc[0], str(result.summary)
+    for table in (result.table, result.head(), result[["row", "suspect"]], result.suspects, result.to_pandas()):
+        table["row"] = "nothing"
+        table["suspect"] = False
+    assert result.table["row"].iloc[0] == first
+    assert len(result.suspects) == 3
+    assert str(audit(mixed, "y", **OPTIONS).summary) == words == str(result.summary)
+
+
+@pytest.mark.parametrize("of", ["pandas", "polars", "pyarrow"])
+def test_its_table_in_every_kind(mixed, of):
+    nw = pytest.importorskip("narwhals")
+    data = nw.from_dict(mixed[["length", "count", "y"]].to_dict("list"), backend=of).to_native()
+    result = audit(data, "y", mean="none")
+    assert isinstance(result.head(2), type(data))
+    assert isinstance(result[["row", "z"]], type(data))
+    assert nw.from_native(result.head(2)).shape == (2, 13)
+    assert nw.from_native(result[["row", "z"]]).columns == ["row", "z"]
+    assert result.to_pandas().columns.tolist() == AUDIT_COLUMNS
+    with pytest.raises(TypeError, match=r"use result.to_pandas\(\)"):
+        pd.DataFrame(result)
 
 
 def test_it_knows_the_model_and_the_patterns(result):
@@ -154,6 +179,73 @@ def test_decisions_about_other_data_are_refused(result, mixed):
         result.apply({**result.decisions, "decisions": [{"position": 1, "action": "burn"}]})
     with pytest.raises(InvalidParameterError, match="go with files"):
         result.apply(output="cleaned.csv")
+
+
+def test_decisions_that_are_none_are_refused(result, of_file, tmp_path):
+    for one, options in ((result, {}), (of_file, {"output": tmp_path / "cleaned.csv"})):
+        for what in ([], one.decisions["decisions"], one.table):
+            with pytest.raises(DecisionsError, match=r"decisions are a dict like result\.decisions"):
+                one.apply(what, **options)
+        entries = [{**one.decisions["decisions"][0], "value": {1, 2}}]
+        with pytest.raises(DecisionsError, match="plain numbers and texts: set is neither"):
+            one.apply({**one.decisions, "decisions": entries}, **options)
+    entries = [
+        {**result.decisions["decisions"][0], "action": "edit", "value": np.float32(0.5), "position": np.int64(3)}
+    ]
+    assert result.apply({**result.decisions, "decisions": entries})["y"][3] == 0.5
+
+
+def test_a_page_needs_a_place(result, tmp_path):
+    with pytest.raises(InvalidParameterError, match="nodir for the page does not exist"):
+        result.report(tmp_path / "nodir" / "report.html")
+    with pytest.raises(InvalidParameterError, match="is a folder: give the page a name"):
+        result.report(tmp_path)
+
+
+def _moved(frame):
+    frame["length"] = frame["length"].to_numpy()[::-1].copy()
+
+
+def _relabelled(frame):
+    frame.loc[0, "y"] += 1.0
+
+
+def _without_a_column(frame):
+    del frame["gaps"]
+
+
+@pytest.mark.parametrize("change", [_moved, _relabelled, _without_a_column])
+def test_data_that_was_changed_in_place_is_refused(mixed, change):
+    frame = mixed.copy()
+    result = audit(frame, "y", **OPTIONS)
+    change(frame)
+    with pytest.raises(DecisionsError, match="changed in place after the audit.*audit it again"):
+        result.apply()
+
+
+def test_features_and_labels_changed_in_place_are_refused(friedman):
+    features, labels, _, _ = friedman(80, 0.05, 3.0, 0)
+    result = audit(features, labels, mean="none")
+    assert len(result.apply()[1]) == 80
+    labels[:] = labels[::-1].copy()
+    with pytest.raises(DecisionsError, match="changed in place"):
+        result.apply()
+    labels[:] = labels[::-1].copy()
+    features[3] += 1.0
+    with pytest.raises(DecisionsError, match="changed in place"):
+        result.apply()
+
+
+def test_a_kernel_matrix_loses_columns_with_its_rows(friedman):
+    features, labels, _, _ = friedman(80, 0.05, 3.0, 0)
+    matrix = RBF(0.5)(features) * labels.var()
+    result = audit(matrix, labels, kernel="precomputed", tune="none")
+    result.decisions["decisions"][0]["action"] = "drop"
+    kept = np.delete(np.arange(80), result.decisions["decisions"][0]["position"])
+    np.testing.assert_array_equal(result.apply()[0], matrix[np.ix_(kept, kept)])
+    labels[0] += 1.0
+    with pytest.raises(DecisionsError, match="changed in place"):
+        result.apply()
 
 
 def test_plots(result):

@@ -6,6 +6,12 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from skrub import DatetimeEncoder
 
 from mislabel import audit
 from mislabel.cli import main
@@ -94,10 +100,43 @@ def test_every_kind_of_frame_gives_the_audit_of_the_file(mixed_file, expected, r
     assert_same(audit(read(mixed_file), "y", **OPTIONS), expected)
 
 
+@pytest.fixture(scope="module")
+def by_names(mixed_file):
+    """The audit of the file by a mean model that picks columns by name, and that model."""
+    columns = make_column_transformer(
+        (make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()), ["kind", "checked"]),
+        (make_pipeline(DatetimeEncoder("hour"), SimpleImputer()), "moment"),
+        (make_pipeline(DatetimeEncoder("day"), SimpleImputer()), "day"),
+        (SimpleImputer(), ["gaps", "sure"]),
+        ("passthrough", ["length", "count"]),
+        (make_pipeline(SimpleImputer(), StandardScaler()), make_column_selector(dtype_include="number")),
+    )
+    model = make_pipeline(columns, Ridge())
+    return audit(mixed_file, "y", id="sample", mean=model), model
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: pd.read_csv(path, parse_dates=["day", "moment"]).astype({"kind": "category", "count": "int16"}),
+        lambda path: pd.read_csv(path, dtype_backend="pyarrow"),
+        lambda path: pl.read_csv(path, try_parse_dates=True).with_columns(pl.col("kind").cast(pl.Categorical)),
+        lambda path: pl.read_csv(path, try_parse_dates=True).to_arrow(),
+    ],
+    ids=["pandas", "arrow types", "polars", "pyarrow"],
+)
+def test_means_that_pick_columns_by_name_get_the_same(mixed_file, by_names, read):
+    expected, model = by_names
+    frame = read(mixed_file)
+    result = audit(frame, "y", id="sample", mean=model)
+    assert_same(result, expected)
+    np.testing.assert_allclose(result.model.predict(frame[:20]), expected.model.predict(frame[:20]), rtol=1e-4)
+
+
 def test_the_command_line_gives_it_too(mixed_file, expected, tmp_path):
     where = ["--label", "y", "--id", "sample", "--mean", "none", "--quiet", "--out", str(tmp_path / "out")]
     assert main(["audit", str(mixed_file), *where]) == 0
-    written = pd.read_csv(tmp_path / "out" / "audit.csv")
+    written = pd.read_csv(tmp_path / "out" / "audit.csv", float_precision="round_trip")
     pd.testing.assert_frame_equal(written, pd.DataFrame(expected.findings.table), check_exact=True)
 
 
@@ -117,7 +156,7 @@ def test_features_and_labels_apart_give_it_too(mixed, expected):
 def test_defaults_are_those_of_the_command_line(mixed_file, tmp_path):
     frame = pd.read_csv(mixed_file)
     assert main(["audit", str(mixed_file), "--label", "y", "--quiet", "--out", str(tmp_path / "out")]) == 0
-    written = pd.read_csv(tmp_path / "out" / "audit.csv")
+    written = pd.read_csv(tmp_path / "out" / "audit.csv", float_precision="round_trip")
     result = audit(frame, "y")
     assert result.model.mean_choice_ is not None
     pd.testing.assert_frame_equal(written, pd.DataFrame(result.findings.table), check_exact=True)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mislabel._common.spreading import evenly_spread
 from mislabel.data import large_tables
 from mislabel.data.large_tables import LargeTable, encode_pieces, learn_features
 from mislabel.data.table_files import read_table
@@ -85,7 +86,7 @@ def test_numeric_table_gives_the_same_features(frame, tmp_path, small_batches):
 def test_gaps_that_the_sample_did_not_show_are_filled(frame, tmp_path, monkeypatch):
     monkeypatch.setattr(large_tables, "SAMPLE_ROWS", 50)
     gap = 3
-    assert gap not in LargeTable(write(frame, tmp_path / "t.parquet", index=False)).spread_rows(50)
+    assert gap not in evenly_spread(len(frame), 50)
     frame.loc[gap, "number"] = np.nan
     path = write(frame[["number", "label"]], tmp_path / "t.parquet", index=False)
     assert np.isfinite(read_pieces(path)[0]).all()

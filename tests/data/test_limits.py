@@ -64,6 +64,13 @@ def test_brackets_are_no_numbers():
     assert recognise_notations({"age": [*NUMBERS, "<18"]}, delimiter=",")[0] == {"age": Notation()}
 
 
+def test_few_limits_are_noted(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n" + "1.5,1\n" * 30 + "<0.1,1\n")
+    table = read_table(tmp_path / "t.csv")
+    assert table.frame["x"].iloc[30] == 0.1
+    assert table.notes == ["column 'x': 1 cell is a limit (the first is '<0.1', position 30)"]
+
+
 def test_pieces_of_a_column_tell_what_the_whole_does():
     cells = [*NUMBERS, *["<1.5"] * 12]
     first, second = ColumnCells.of(cells[:25]), ColumnCells.of(cells[25:])

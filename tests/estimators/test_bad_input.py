@@ -61,6 +61,22 @@ def test_strings_as_labels(data):
         LabelNoiseRegressor().fit(features, ["high"] * 60)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        np.array,
+        list,
+        lambda values: np.array(values)[:, None],
+        lambda values: pd.Series(values, dtype="boolean"),
+        lambda values: np.array([*values[:-1], np.nan], dtype=object),
+    ],
+)
+def test_true_and_false_are_no_labels(data, kind):
+    labels = kind((data[1] > np.median(data[1])).tolist())
+    with pytest.raises(InvalidLabelsError, match="the label 'y' holds true and false: these are classes"):
+        LabelNoiseRegressor(missing="predict").fit(data[0], labels)
+
+
 def test_constant_labels_are_all_fine(data):
     features, _ = data
     model = LabelNoiseRegressor().fit(features, np.full(60, 7.25))

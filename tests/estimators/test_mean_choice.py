@@ -1,11 +1,28 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from mislabel import LabelNoiseRegressor
+from mislabel._common.progress import ProgressReporter
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.mean_choice import Comparison, choose_mean
 from mislabel.estimators.mean_functions import MEAN_WORDS, MEANS, mean_named
+
+
+def test_one_fit_after_the_other_moves_the_progress_on(friedman, monkeypatch):
+    features, labels, _, _ = friedman(150, 0.1, 3.0, 0)
+    shown = []
+    monkeypatch.setattr(ProgressReporter, "__call__", lambda self, message, done: shown.append((message, done)))
+    LabelNoiseRegressor(mean="auto", label_transform="auto").fit(features, np.exp(labels / 8.0))
+    stages = [done for message, done in shown if message.startswith(("labels", "a process", "cross-fitting"))]
+    assert len(stages) >= 4
+    assert stages == sorted(stages)
+    assert stages[0] < 0.2
+    assert 0.4 < stages[-1] < 1.0
+    # Within one fit a further guess may begin a little before the end of the last one.
+    assert max(before - after for (_, before), (_, after) in pairwise(shown)) < 0.1
 
 
 def test_smooth_functions_are_left_to_the_gaussian_process(friedman):
@@ -77,7 +94,7 @@ def test_many_rows_are_compared_on_some_of_them(rng):
     assert found.process is None
 
 
-def quiet(message, fraction):
+def quiet(message):
     pass
 
 

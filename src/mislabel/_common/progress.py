@@ -17,6 +17,26 @@ def part_of(progress: Progress, start: float, stop: float) -> Progress:
     return lambda message, fraction: progress(message, start + (stop - start) * fraction)
 
 
+class Shares:
+    """Progress of several pieces of work of about the same size, of which ``count`` are planned."""
+
+    def __init__(self, progress: Progress, count: int) -> None:
+        self._progress, self._count, self._begun = progress, max(count, 1), 0
+
+    def next(self) -> Progress:
+        """That of the next piece; pieces beyond those planned share the end with the last one."""
+        start = min(self._begun, self._count - 1) / self._count
+        self._begun += 1
+        return part_of(self._progress, start, start + 1.0 / self._count)
+
+    def tell(self, message: str) -> None:
+        """Say what is done between two pieces."""
+        self._progress(message, min(self._begun / self._count, 1.0))
+
+
+#: Called with what is done now, where nobody knows how much of the work that is.
+Tell = Callable[[str], None]
+
 logger = logging.getLogger("mislabel")
 
 _WIDTH = 28
@@ -131,6 +151,8 @@ def _place(verbose: int | None) -> _Place | None:
 class ProgressReporter:
     """Call it with a message and the fraction done; used as a context manager it cleans up its line.
 
+    What was shown as done stays done: a search that begins anew, or with another guess, takes nothing back.
+
     verbose : above 0 shows progress, 0 does not. None shows it on a terminal or in a notebook, once the work has taken long.
     """
 
@@ -138,10 +160,12 @@ class ProgressReporter:
         self._place = _place(verbose)
         self._patience = LONG_SECONDS if verbose is None else 0.0
         self._started = time.monotonic()
+        self._done = 0.0
 
     def __call__(self, message: str, fraction: float) -> None:
         """Show that ``fraction`` of the work is done."""
         elapsed = time.monotonic() - self._started
+        self._done = fraction = max(self._done, fraction)
         if self._place is not None and elapsed >= self._patience:
             self._place.show(message, fraction, elapsed)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from mislabel.auditing.contents import column_beside
 from mislabel.auditing.inputs import Prepared
 from mislabel.data.labels import FloatArray, numbers_in
-from mislabel.errors import InvalidParameterError
+from mislabel.errors import InvalidParameterError, describe_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,39 +32,50 @@ class BesideRows:
 
 def beside_rows(prepared: Prepared) -> BesideRows:
     """Arrays as they are, columns read."""
-    beside = prepared.request.beside
     given = _column(prepared, "censored")
     side: Any = prepared.side if given is None else given
-    if beside.is_empty:
+    if prepared.request.beside.is_empty:
         return BesideRows(prepared.errors, side)
     predictions = _numbers(prepared, "predictions")
-    if predictions is not None and np.isnan(predictions).any():
-        gone = np.flatnonzero(np.isnan(predictions))
-        raise InvalidParameterError(
-            f"{gone.size} predictions are missing (the first in row {prepared.rows[gone[0]]}): every row needs one from a "
-            "model that has not seen its label, for example by sklearn.model_selection.cross_val_predict."
-        )
+    _refuse(
+        prepared,
+        predictions,
+        lambda values: ~np.isfinite(values),
+        "predictions are missing or infinite",
+        "every row needs one from a model that has not seen its label, for example by "
+        "sklearn.model_selection.cross_val_predict",
+    )
     errors, std = prepared.errors, _numbers(prepared, "prediction_std")
+    _refuse(prepared, std, _no_size, "entries of prediction_std are negative or missing", "give standard deviations")
     if std is not None:
         own = np.zeros(len(prepared.rows)) if errors is None else np.asarray(errors, dtype=float)
         errors = np.hypot(own, std)
     weights = _numbers(prepared, "sample_weight")
-    if weights is not None and not np.all(weights >= 0.0):
-        raise InvalidParameterError("sample_weight must be numbers that are not negative, one per row.")
+    _refuse(prepared, weights, _no_size, "entries of sample_weight are negative or missing", "give numbers from 0 up")
     return BesideRows(errors, side, predictions, _groups(prepared), weights)
+
+
+def _no_size(values: FloatArray) -> NDArray[np.bool_]:
+    return ~((values >= 0.0) & np.isfinite(values))
+
+
+def _refuse(
+    prepared: Prepared,
+    values: FloatArray | None,
+    is_bad: Callable[[FloatArray], NDArray[np.bool_]],
+    what: str,
+    advice: str,
+) -> None:
+    """Complain about values that cannot be, naming their rows."""
+    bad = np.flatnonzero(is_bad(values)) if values is not None else np.zeros(0, dtype=np.intp)
+    if bad.size:
+        raise InvalidParameterError(f"{bad.size} {what} ({describe_rows(prepared.rows[bad])}): {advice}.")
 
 
 def _column(prepared: Prepared, name: str) -> pd.Series | None:
     """What was given under a name, one entry per row."""
     given = getattr(prepared.request.beside, name)
-    if given is None:
-        return None
-    column = prepared.frame[given] if isinstance(given, str) else pd.Series(np.asarray(given))
-    if len(column) != len(prepared.rows):
-        raise InvalidParameterError(
-            f"{name} has {len(column)} entries for {len(prepared.rows)} rows: one each is needed."
-        )
-    return column.rename(given if isinstance(given, str) else name)
+    return None if given is None else column_beside(given, prepared.frame, prepared.rows, name)
 
 
 def _numbers(prepared: Prepared, name: str) -> FloatArray | None:

@@ -12,10 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel._common.spreading import evenly_spread
-from mislabel.auditing.frames import Changes, corrected_frame
+from mislabel.auditing.frames import Changes, corrected_frame, corrected_series
 from mislabel.data.column_names import check_column
 from mislabel.data.plain_columns import PlainColumns
 from mislabel.data.tables import FeatureEncoder
+from mislabel.distributed import current_client
 from mislabel.errors import InvalidFeaturesError, MemoryBudgetError
 from mislabel.estimators.validation import available_memory
 
@@ -26,8 +27,13 @@ _TYPE_ROWS = 20_000
 
 
 def is_dask(data: Any) -> bool:
-    """Whether this is a dask dataframe."""
-    return hasattr(data, "__dask_graph__") and hasattr(data, "map_partitions") and hasattr(data, "columns")
+    """Whether this is a dask dataframe, or a column of one."""
+    return hasattr(data, "__dask_graph__") and hasattr(data, "map_partitions") and hasattr(data, "known_divisions")
+
+
+def token_of(data: Any) -> str:
+    """Dask's own name for the content of collections and what is with them, which changes with it."""
+    return str(import_module("dask.base").tokenize(data))
 
 
 def brought_here(
@@ -37,7 +43,7 @@ def brought_here(
 
     Without a client the current one is taken, and none where there is none. ``whole`` insists on all of it.
     """
-    client = _current_client() if client is None else client
+    client = current_client() if client is None else client
     sizes = _computed(data.map_partitions(_bytes, meta=pd.Series(dtype=float)), client)
     needed, free = _COPIES * float(np.sum(sizes)), available_memory(memory)
     if free is None or needed <= free:
@@ -48,15 +54,6 @@ def brought_here(
             + ("Pass it with the label among its columns." if whole else "Pass client= to leave its rows on workers.")
         )
     return DaskTable(data, client), client
-
-
-def _current_client() -> Any:
-    try:
-        from distributed import get_client
-
-        return get_client()
-    except (ImportError, ValueError):
-        return None
 
 
 def _computed(lazy: Any, client: Any) -> Any:
@@ -187,15 +184,19 @@ def _shifted(changes: Changes, start: int, length: int) -> Changes:
 
 
 def corrected_lazily(data: Any, label: str, changes: Changes) -> Any:
-    """A dask dataframe with some labels changed and some rows dropped, partition by partition."""
+    """A dask dataframe or series with some labels changed and some rows dropped, partition by partition."""
     dd: Any = import_module("dask.dataframe")
     parts = list(data.to_delayed())
     lengths = [int(length) for length in data.map_partitions(_length, meta=pd.Series(dtype=float)).compute()]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     return dd.from_delayed(
         [
-            _delayed(corrected_frame)(part, label, _shifted(changes, int(start), length))
+            _delayed(_corrected)(part, label, _shifted(changes, int(start), length))
             for part, start, length in zip(parts, starts[:-1], lengths, strict=True)
         ],
         divisions=data.divisions if data.known_divisions else None,
     )
+
+
+def _corrected(part: pd.DataFrame | pd.Series, label: str, changes: Changes) -> Any:
+    return corrected_series(part, changes) if isinstance(part, pd.Series) else corrected_frame(part, label, changes)

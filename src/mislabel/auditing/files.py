@@ -47,6 +47,11 @@ def audit_file(
     """
     from mislabel.auditing.one_call import audit
 
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidParameterError(
+            f"audit_file takes the path of a file, got {type(path).__name__}: "
+            "for data in Python, audit(data, label).write(folder)."
+        )
     path, out = Path(path), Path(out)
     check_folder(path, out)
     if not isinstance(label, str):
@@ -111,6 +116,15 @@ def check_folder(path: Path, out: Path) -> None:
         parent = parent.parent
     if not os.access(parent, os.W_OK):
         raise InvalidParameterError(f"the folder {parent} cannot be written to: choose another with --out.")
+
+
+def check_page(path: Path) -> Path:
+    """Refuse a place where no page can be written."""
+    if path.is_dir():
+        raise InvalidParameterError(f"{path} is a folder: give the page a name, for example report.html in it.")
+    if not path.parent.is_dir():
+        raise InvalidParameterError(f"the folder {path.parent} for the page does not exist.")
+    return path
 
 
 def write_results(audit: Findings, source: Source, out: Path, notes: list[str]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import ColumnTransformer
 
 from mislabel import kernels
 from mislabel._common.progress import ProgressReporter
@@ -16,8 +15,10 @@ from mislabel.auditing.beside import beside_rows
 from mislabel.auditing.dask_tables import DaskTable
 from mislabel.auditing.inputs import Prepared
 from mislabel.auditing.molecules import kernel_of_objects, smiles_column
-from mislabel.auditing.request import Request, compares_objects
+from mislabel.auditing.request import Request
+from mislabel.auditing.table_features import TableFeatures, named_columns, picks_columns, types_of
 from mislabel.data.columns import choose_features
+from mislabel.data.labels import FloatArray
 from mislabel.data.large_tables import LargeTable, encode_pieces, learn_features
 from mislabel.data.molecules import MoleculeSet, bond_graphs
 from mislabel.data.plain_columns import PlainColumns
@@ -27,11 +28,14 @@ from mislabel.estimators import rank_plan
 from mislabel.estimators.process import CONSTANT
 from mislabel.estimators.regressor import LabelNoiseRegressor
 from mislabel.estimators.validation import memory_budget
+from mislabel.kernels.adapters import compares_objects
 
 
 def fitted_to(prepared: Prepared) -> Fitted:
     """Fit the model that suits what was prepared."""
-    frame = prepared.frame
+    frame, request = prepared.frame, prepared.request
+    if request.beside.judges_alone and prepared.objects is None and not request.candidates(frame):
+        return Fitted(fitted_model(request, _no_features(prepared), prepared), frame, [])
     if isinstance(frame, LargeTable):
         return _fit_in_budget(prepared, frame)
     if isinstance(frame, DaskTable):
@@ -39,24 +43,24 @@ def fitted_to(prepared: Prepared) -> Fitted:
     if prepared.objects is not None:
         return _fit_objects(prepared)
     assert isinstance(frame, pd.DataFrame)
-    smiles = smiles_column(frame, prepared.request)
+    smiles = None if request.beside.judges_alone else smiles_column(frame, request)
     if smiles is not None:
         return _fit_smiles(prepared, frame, smiles)
     return _fit_table(prepared, frame)
 
 
 def fitted_model(
-    request: Request, points: Any, prepared: Prepared, *, client: Any = None, own_columns: Any = None, **changed: Any
+    request: Request, points: Any, prepared: Prepared, *, client: Any = None, columns: Any = None, **changed: Any
 ) -> LabelNoiseRegressor:
     """The one place where a model is made and fitted; ``changed`` are parameters that the kind of audit decides.
 
-    own_columns : the table's own, for a mean model that picks columns by name.
+    columns : of the table, for a mean model that picks them by name.
     """
     kernel = None if isinstance(request.kernel, str) and request.kernel in ("auto", "table") else request.kernel
     beside = beside_rows(prepared)
-    if beside.predictions is not None and not request.beside.process_on_residuals:
-        kernel = CONSTANT
     parameters = {**request.model, "kernel": kernel, **changed}
+    if request.beside.judges_alone:
+        parameters["kernel"] = CONSTANT
     labels = pd.Series(prepared.labels, index=pd.Index(prepared.rows), name=request.label)
     return LabelNoiseRegressor(**parameters).fit(
         points,
@@ -66,32 +70,34 @@ def fitted_model(
         predictions=beside.predictions,
         groups=beside.groups,
         mean_weights=beside.sample_weight,
-        mean_features=own_columns if _picks_columns(parameters["mean"]) else None,
+        mean_features=columns,
         client=client,
     )
-
-
-def _picks_columns(mean: Any) -> bool:
-    """Whether a mean model picks columns by name, and so wants the table as the user has it."""
-    if not hasattr(mean, "get_params"):
-        return False
-    parts = [mean, *mean.get_params(deep=True).values()]
-    return any(isinstance(part, ColumnTransformer) or type(part).__module__.startswith("skrub.") for part in parts)
 
 
 def _fit_table(prepared: Prepared, frame: pd.DataFrame) -> Fitted:
     request = prepared.request
     names = request.candidates(frame)
     candidates = frame[names]
+    client, note = _client_for(request, prepared.labels)
     learned = PlainColumns.of(candidates, request.numbers, typed=prepared.typed)
     plain, unread = learned.apply(candidates)
     used, left_out = choose_features(plain, prepared.labels, names, asked_for=prepared.asked_for)
+    notes = [*learned.notes, *unread, *note]
+    if not used and request.beside.judges_alone:
+        return Fitted(fitted_model(request, _no_features(prepared), prepared), plain[used], used, left_out, notes)
     if not used:
         raise nothing_left(left_out)
-    encoded, _ = FeatureEncoder.of(plain[used].set_axis(pd.Index(prepared.rows), axis=0))
-    client, note = _client_for(request, prepared.labels)
-    model = fitted_model(request, encoded, prepared, client=client, own_columns=frame[used])
-    return Fitted(model, plain[used], used, left_out, [*learned.notes, *unread, *note])
+    encoded, encoder = FeatureEncoder.of(plain[used].set_axis(pd.Index(prepared.rows), axis=0))
+    columns = named_columns(plain[used]) if picks_columns(request.mean) else None
+    model = fitted_model(request, encoded, prepared, client=client, columns=columns)
+    model.table_ = TableFeatures(learned, used, encoder, None if columns is None else types_of(columns))
+    return Fitted(model, plain[used], used, left_out, notes)
+
+
+def _no_features(prepared: Prepared) -> FloatArray:
+    """Rows that nothing is known of but their labels and what was given beside them."""
+    return np.zeros((prepared.labels.size, 0))
 
 
 def _client_for(request: Request, labels: np.ndarray) -> tuple[Any, list[str]]:
@@ -164,13 +170,17 @@ def _fit_objects(prepared: Prepared, notes: tuple[str, ...] = ()) -> Fitted:
             "dask works on tables; for molecules compute the similarities with mislabel.distributed first."
         )
     request.refuse(prepared.source.name, ["mean"])
-    if not request.beside.is_empty:
+    if request.beside.groups is not None or request.beside.sample_weight is not None:
         raise InvalidParameterError(
-            "predictions, groups and sample_weight go with tables of features, not with molecules or other objects."
+            "groups and sample_weight are for mean models, which go with tables of features, not with molecules or other objects."
         )
-    kernel, chosen = kernel_of_objects(prepared.objects, prepared.labels, request.kernel, prepared.source.name)
+    used = request.candidates(frame)
+    if request.beside.judges_alone:
+        return Fitted(fitted_model(request, _no_features(prepared), prepared, mean=None), frame, used)
+    given = beside_rows(prepared).predictions
+    explained = prepared.labels if given is None else prepared.labels - given
+    kernel, chosen = kernel_of_objects(prepared.objects, explained, request.kernel, prepared.source.name)
     model = fitted_model(request, prepared.objects, prepared, kernel=kernel, mean=None)
-    used = [name for name in frame.columns if name not in (request.label, request.id)]
     return Fitted(model, frame, used, notes=[*notes, *chosen])
 
 

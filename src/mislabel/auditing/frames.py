@@ -138,9 +138,9 @@ def _changed_series(series: nw.Series[Any], values: dict[int, float]) -> nw.Seri
 
 
 def _corrected_pandas(data: pd.DataFrame, label: str, changes: Changes) -> pd.DataFrame:
-    at = next(k for k, name in enumerate(data.columns) if str(name) == label)
     frame = data.copy()
     if changes.values:
+        at = next(k for k, name in enumerate(data.columns) if str(name) == label)
         changed: Any = _changed_pandas(data.iloc[:, at], changes.values)
         frame.isetitem(at, changed)
     return frame.iloc[changes.kept(len(frame))] if changes.dropped else frame

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mislabel.auditing.dask_tables import corrected_lazily
-from mislabel.auditing.frames import Changes, corrected_frame, corrected_series, in_kind_of, is_frame
+from mislabel.auditing.contents import described_objects, fingerprint, label_column, labelled_frame
+from mislabel.auditing.dask_tables import corrected_lazily, is_dask, token_of
+from mislabel.auditing.frames import Changes, corrected_frame, corrected_series, in_kind_of, is_frame, pandas_of
+from mislabel.data.column_names import with_text_names
 from mislabel.data.corrections import Applied, Decisions, apply_decisions, read_decisions
 from mislabel.data.molecules import MoleculeSet
 from mislabel.errors import DecisionsError, InvalidParameterError
@@ -29,17 +31,27 @@ class Given:
         """The audit table as the kind of frame that came in."""
         return table
 
-    def applied(self, decisions: DecisionsLike, source: Source, label: str, **options: Any) -> Any:
-        """The user's own data with decisions carried out."""
+    def applied(self, decisions: DecisionsLike, source: Source, label: str, rows: int, **options: Any) -> Any:
+        """The user's own data, of which ``rows`` rows were audited, with decisions carried out."""
         if any(value is not None and value is not False for value in options.values()):
             raise InvalidParameterError(
                 f"{', '.join(options)} go with files; data that was passed in Python comes back corrected."
             )
         found = read_given(decisions)
-        check_made_for(label, self._size(), source.fingerprint, found)
+        check_made_for(label, rows, source.fingerprint, found)
+        if not self._is_as_it_was(label, source.fingerprint):
+            raise DecisionsError(
+                "the data was changed in place after the audit, so its rows may not be those that were judged: audit it "
+                "again, or pass a copy to the audit if you go on working with the data."
+            )
         return self._corrected(label, Changes(found.values, found.dropped))
 
-    def _size(self) -> int:
+    def _is_as_it_was(self, label: str, audited: str) -> bool:
+        """Whether the data still has the fingerprint that it was ``audited`` with."""
+        return fingerprint(self._content(label)) == audited
+
+    def _content(self, label: str) -> pd.DataFrame:
+        """What the fingerprint is of."""
         raise NotImplementedError
 
     def _corrected(self, label: str, changes: Changes) -> Any:
@@ -48,16 +60,31 @@ class Given:
 
 def read_given(decisions: DecisionsLike) -> Decisions:
     """Decisions, checked as those from a file are."""
-    if not isinstance(decisions, dict):
+    if isinstance(decisions, str | Path):
         return read_decisions(decisions)
     with tempfile.TemporaryDirectory() as folder:
         return read_decisions(_written(decisions, folder))
 
 
-def _written(decisions: dict[str, Any], folder: str) -> Path:
+def _written(decisions: Any, folder: str) -> Path:
+    if not isinstance(decisions, dict):
+        raise DecisionsError(
+            f"decisions are a dict like result.decisions, or the path of a decisions.json, got {type(decisions).__name__}: "
+            "change what you like in result.decisions, and call apply()."
+        )
     path = Path(folder) / "decisions.json"
-    path.write_text(json.dumps(decisions), encoding="utf-8")
+    try:
+        path.write_text(json.dumps(decisions, default=_plain), encoding="utf-8")
+    except (TypeError, ValueError) as error:
+        raise DecisionsError(f"decisions must be made of plain numbers and texts: {error}.") from None
     return path
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is neither")
 
 
 def check_made_for(label: str, rows: int, fingerprint: str, found: Decisions) -> None:
@@ -79,7 +106,7 @@ class GivenFile(Given):
 
     path: Path
 
-    def applied(self, decisions: DecisionsLike, source: Source, label: str, **options: Any) -> Applied:
+    def applied(self, decisions: DecisionsLike, source: Source, label: str, rows: int, **options: Any) -> Applied:
         """A cleaned copy of the file."""
         output = options.pop("output", None)
         if output is None:
@@ -88,7 +115,7 @@ class GivenFile(Given):
                 f"{''.join(self.path.suffixes[-1:])}')."
             )
         options = {name: bool(value) for name, value in options.items()}
-        if not isinstance(decisions, dict):
+        if isinstance(decisions, str | Path):
             return apply_decisions(self.path, decisions, output, **options)
         with tempfile.TemporaryDirectory() as folder:
             return apply_decisions(self.path, _written(decisions, folder), output, **options)
@@ -99,14 +126,13 @@ class GivenFrame(Given):
     """A frame of any kind with the label among its columns."""
 
     frame: Any
-    size: int
 
     def table(self, table: pd.DataFrame) -> Any:
         """As the kind of frame that came in."""
         return in_kind_of(self.frame, table)
 
-    def _size(self) -> int:
-        return self.size
+    def _content(self, label: str) -> pd.DataFrame:
+        return with_text_names(pandas_of(self.frame))
 
     def _corrected(self, label: str, changes: Changes) -> Any:
         return corrected_frame(self.frame, label, changes)
@@ -114,11 +140,19 @@ class GivenFrame(Given):
 
 @dataclass(frozen=True, eq=False)
 class GivenDask(GivenFrame):
-    """A dask dataframe: results come as pandas, corrected data as a dask dataframe."""
+    """A dask dataframe: results come as pandas, corrected data as a dask dataframe.
+
+    token : dask's own name for its content.
+    """
+
+    token: str
 
     def table(self, table: pd.DataFrame) -> pd.DataFrame:
         """As it is."""
         return table
+
+    def _is_as_it_was(self, label: str, audited: str) -> bool:
+        return token_of(self.frame) == self.token
 
     def _corrected(self, label: str, changes: Changes) -> Any:
         return corrected_lazily(self.frame, label, changes)
@@ -126,35 +160,86 @@ class GivenDask(GivenFrame):
 
 @dataclass(frozen=True, eq=False)
 class GivenPair(Given):
-    """Features, or objects, and labels beside them; they come back as a pair."""
+    """Features and labels beside them; they come back as a pair."""
 
     features: Any
     labels: Any
-    size: int
 
     def table(self, table: pd.DataFrame) -> Any:
         """As the kind of frame that the features came in."""
         return in_kind_of(self.features, table) if is_frame(self.features) else table
 
-    def _size(self) -> int:
-        return self.size
+    def _content(self, label: str) -> pd.DataFrame:
+        return labelled_frame(self.features, self.labels)[0]
 
     def _corrected(self, label: str, changes: Changes) -> Any:
-        return _without(self.features, changes, self.size), corrected_series(self.labels, changes)
+        return self._kept(changes), corrected_series(self.labels, changes)
+
+    def _kept(self, changes: Changes) -> Any:
+        """Features, or objects, without dropped rows."""
+        features = self.features
+        if not changes.dropped:
+            return features
+        if is_frame(features):
+            return corrected_frame(features, "", Changes({}, changes.dropped))
+        kept = changes.kept(len(features))
+        return features[kept] if isinstance(features, np.ndarray) else [features[k] for k in kept.tolist()]
 
 
-def _without(features: Any, changes: Changes, size: int) -> Any:
-    """Features, or objects, without dropped rows; a kernel matrix loses their columns too."""
-    if not changes.dropped:
-        return features
-    kept = changes.kept(size)
-    if isinstance(features, pd.DataFrame):
-        return features.iloc[kept]
-    if is_frame(features):
-        return corrected_frame(features, "", Changes({}, changes.dropped))
-    if isinstance(features, np.ndarray):
-        return features[kept]
-    return [features[k] for k in kept.tolist()]
+@dataclass(frozen=True, eq=False)
+class GivenDaskPair(GivenPair):
+    """Features in a dask dataframe, and labels beside them: labels that are of dask come back so, too.
+
+    token : dask's own name for their content.
+    """
+
+    token: str
+
+    def table(self, table: pd.DataFrame) -> pd.DataFrame:
+        """As it is."""
+        return table
+
+    def _is_as_it_was(self, label: str, audited: str) -> bool:
+        return token_of((self.features, self.labels)) == self.token
+
+    def _corrected(self, label: str, changes: Changes) -> Any:
+        lazy = is_dask(self.labels)
+        labels = corrected_lazily(self.labels, label, changes) if lazy else corrected_series(self.labels, changes)
+        return self._kept(changes), labels
+
+    def _kept(self, changes: Changes) -> Any:
+        return corrected_lazily(self.features, "", Changes({}, changes.dropped)) if changes.dropped else self.features
+
+
+@dataclass(frozen=True, eq=False)
+class GivenObjects(GivenPair):
+    """Molecules or other objects, and labels beside them."""
+
+    def described(self, label: str) -> pd.DataFrame:
+        """The objects as a table for people."""
+        return described_objects(self.features, label_column(self.labels).to_numpy(), label)
+
+    def _content(self, label: str) -> pd.DataFrame:
+        return self.described(label)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenMatrix(GivenObjects):
+    """A kernel matrix, and labels beside it; dropped rows are dropped from its columns, too."""
+
+    def described(self, label: str) -> pd.DataFrame:
+        """The labels alone."""
+        return pd.DataFrame({label: label_column(self.labels).to_numpy()})
+
+    def _kept(self, changes: Changes) -> Any:
+        if not changes.dropped:
+            return self.features
+        if isinstance(self.features, pd.DataFrame):
+            kept = changes.kept(len(self.features))
+            return self.features.iloc[kept, kept]
+        matrix = np.asarray(pandas_of(self.features) if is_frame(self.features) else self.features)
+        kept = changes.kept(len(matrix))
+        return matrix[np.ix_(kept, kept)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +248,8 @@ class GivenMolecules(Given):
 
     molecules: MoleculeSet
 
-    def _size(self) -> int:
-        return len(self.molecules)
+    def _content(self, label: str) -> pd.DataFrame:
+        return self.molecules.describe()
 
     def _corrected(self, label: str, changes: Changes) -> MoleculeSet:
         kept = changes.kept(len(self.molecules))

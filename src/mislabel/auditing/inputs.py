@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -13,26 +12,43 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mislabel.auditing.dask_tables import brought_here, is_dask
-from mislabel.auditing.frames import is_frame, is_series, pandas_of, series_in_pandas
-from mislabel.auditing.given import Given, GivenDask, GivenFile, GivenFrame, GivenMolecules, GivenPair
-from mislabel.auditing.request import Request, compares_objects
+from mislabel.auditing.contents import (
+    column_beside,
+    fingerprint,
+    free_name,
+    have_a_size,
+    label_column,
+    labelled_frame,
+)
+from mislabel.auditing.dask_tables import brought_here, is_dask, token_of
+from mislabel.auditing.frames import is_frame, pandas_of
+from mislabel.auditing.given import (
+    Given,
+    GivenDask,
+    GivenDaskPair,
+    GivenFile,
+    GivenFrame,
+    GivenMatrix,
+    GivenMolecules,
+    GivenObjects,
+    GivenPair,
+)
+from mislabel.auditing.request import Request
 from mislabel.data.column_names import with_text_names
 from mislabel.data.corrections import why_not_written
 from mislabel.data.formats.contract import ReadOptions
 from mislabel.data.labels import FloatArray, Labels, check_not_classes, checked_labels, numbers_in
 from mislabel.data.large_tables import LargeTable
 from mislabel.data.molecules import MOLECULE_SUFFIXES, MoleculeSet, read_molecules
-from mislabel.data.plain_columns import cells_of
 from mislabel.data.table_files import TableFile, fingerprint_of, read_table, similar_file
 from mislabel.data.tables import ids_of
-from mislabel.errors import InvalidFeaturesError, InvalidLabelsError, InvalidParameterError, TableFileError
+from mislabel.errors import InvalidLabelsError, InvalidParameterError, TableFileError
+from mislabel.kernels.adapters import compares_objects
 from mislabel.report.content import Source
 from mislabel.report.findings import Table
 
-#: What a table that came from no file is called, and labels that came without a name.
+#: What a table that came from no file is called.
 IN_MEMORY = "table"
-UNNAMED = "label"
 _APPLY_IN_PYTHON = "Decisions about a table that was audited in Python are carried out there: result.apply(decisions)."
 _COUNTED = ", counted from 0 after the header"
 
@@ -144,16 +160,17 @@ def _labels_in_file(table: TableFile | LargeTable, request: Request, rows: NDArr
 
 
 def _errors(frame: Table, request: Request, rows: NDArray[Any]) -> Any:
-    name = request.error_column
-    if name is None:
+    """Known standard deviations of the labels; a single number stands for all of them."""
+    if request.error_column is None and np.ndim(request.errors) == 0:
         return request.errors
-    return numbers_in(frame[name].rename(name), rows, "label error", numbers=request.numbers)
+    column = column_beside(request.errors, frame, rows, "label error")
+    return numbers_in(column, rows, "label error", numbers=request.numbers)
 
 
 def _from_frame(data: Any, request: Request) -> Prepared:
     frame = with_text_names(pandas_of(data))
     request.check_columns(frame)
-    given = GivenFrame(data, len(frame))
+    given = GivenFrame(data)
     rows = frame.index.to_numpy() if request.id is None else ids_of(frame, request.id)
     return _of_pandas(frame, rows, given, request, asked_for=request.features is not None)
 
@@ -163,7 +180,7 @@ def _of_pandas(frame: pd.DataFrame, rows: NDArray[Any], given: Given, request: R
     return Prepared(
         request,
         given,
-        Source(IN_MEMORY, _fingerprint(frame), why_not=_APPLY_IN_PYTHON),
+        Source(IN_MEMORY, fingerprint(frame), why_not=_APPLY_IN_PYTHON),
         frame,
         rows,
         known.values,
@@ -178,15 +195,16 @@ def _from_dask(data: Any, request: Request) -> Prepared:
     request = replace(request, client=client, memory=None)
     if isinstance(frame, pd.DataFrame):
         prepared = _from_frame(frame, request)
-        return replace(prepared, given=GivenDask(data, len(frame)))
+        return replace(prepared, given=GivenDask(data, token_of(data)))
     request.check_columns(frame)
-    rows = frame.ids if request.id is None else frame[request.id].to_numpy()
+    # As they are: in plain types "00417" would be a number.
+    rows = frame.ids if request.id is None else ids_of(frame.column_as_it_is(request.id).to_frame(), request.id)
     column = frame.column_as_it_is(request.label)
     known = checked_labels(column, rows, numbers=request.numbers)
     return Prepared(
         request,
-        GivenDask(data, len(frame)),
-        Source(IN_MEMORY, _fingerprint(pd.DataFrame({request.label: column})), why_not=_APPLY_IN_PYTHON),
+        GivenDask(data, token_of(data)),
+        Source(IN_MEMORY, fingerprint(pd.DataFrame({request.label: column})), why_not=_APPLY_IN_PYTHON),
         frame,
         rows,
         known.values,
@@ -199,62 +217,19 @@ def _from_dask(data: Any, request: Request) -> Prepared:
 
 def _from_pair(data: Any, labels: Any, request: Request) -> Prepared:
     """Features, or objects, and an array of labels."""
-    column = _label_series(labels)
-    size = len(column)
-    given = GivenPair(data, labels, size)
     if _are_objects(data, request.kernel):
-        return _from_objects(data, column, given, request)
+        return _from_objects(data, labels, request)
+    given: Given = GivenPair(data, labels)
     if is_dask(data):
-        data = brought_here(data, request.client, request.memory, whole=True)[0]
-        given = GivenPair(data, labels, size)
-    frame = with_text_names(pandas_of(data)) if is_frame(data) else _frame_of_array(data)
-    if len(frame) != size:
-        raise InvalidLabelsError(
-            f"there are {len(frame)} rows of features and {size} labels: one label per row is needed."
-        )
-    if not isinstance(data, pd.DataFrame) and isinstance(labels, pd.Series):
-        frame = frame.set_axis(column.index, axis=0)
-    name = _free_name(column.name, frame)
-    frame = frame.assign(**{name: column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array})
+        given = GivenDaskPair(data, labels, token_of((data, labels)))
+        data, client = brought_here(data, request.client, request.memory, whole=True)
+        request = replace(request, client=client, memory=None)
+    frame, name = labelled_frame(data, labels)
     request = replace(request, label=name)
     request.check()
     request.check_columns(frame)
     rows = frame.index.to_numpy() if request.id is None else ids_of(frame, request.id)
     return _of_pandas(frame, rows, given, request, asked_for=True)
-
-
-def _label_series(labels: Any) -> pd.Series:
-    if hasattr(labels, "compute"):
-        labels = labels.compute()
-    if is_series(labels):
-        return series_in_pandas(labels)
-    if is_frame(labels):
-        labels = pandas_of(labels)
-    if isinstance(labels, np.ma.MaskedArray):
-        labels = np.ma.filled(labels.astype(float), np.nan)
-    array = np.asarray(labels)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise InvalidLabelsError(f"labels must be one number per row, got an array of shape {array.shape}.")
-    return pd.Series(array)
-
-
-def _free_name(name: Any, frame: pd.DataFrame) -> str:
-    """What the labels are called: their own name where no feature has it."""
-    free = UNNAMED if name is None or str(name) == "" else str(name)
-    while free in frame.columns:
-        free += " (label)"
-    return free
-
-
-def _frame_of_array(data: Any) -> pd.DataFrame:
-    if hasattr(data, "toarray"):
-        raise InvalidFeaturesError("Sparse data was passed: convert it to a dense array with .toarray().")
-    array = np.ma.filled(data.astype(float), np.nan) if isinstance(data, np.ma.MaskedArray) else np.asarray(data)
-    if array.ndim != 2:
-        raise InvalidFeaturesError(f"X has {array.ndim} dimensions, expected two: rows and features.")
-    return pd.DataFrame(array, columns=[f"x{k}" for k in range(array.shape[1])]).infer_objects()
 
 
 def _are_objects(data: Any, kernel: Any) -> bool:
@@ -271,45 +246,32 @@ def _from_molecules(molecules: MoleculeSet, request: Request) -> Prepared:
     """A set of molecules, of whose properties one is the label."""
     request.refuse(Path(molecules.source).name or "the set", ["id", "drop", "features", "mean"])
     labels = molecules.labels(request.label)
-    errors = request.errors if request.error_column is None else molecules.labels(request.error_column)
     check_not_classes(labels, request.label)
-    shown = molecules.describe()
+    shown, rows, errors_in = molecules.describe(), np.arange(len(molecules)), request.error_column
+    errors = _errors(shown, request, rows) if errors_in is None else molecules.labels(errors_in)
     name = Path(molecules.source).name or "molecules"
-    source = Source(name, _fingerprint(shown), why_not=_APPLY_IN_PYTHON)
-    rows = np.arange(len(molecules))
+    source = Source(name, fingerprint(shown), why_not=_APPLY_IN_PYTHON)
     given = GivenMolecules(molecules)
     return Prepared(request, given, source, shown, rows, labels, errors, objects=molecules)
 
 
-def _from_objects(data: Any, column: pd.Series, given: Given, request: Request) -> Prepared:
+def _from_objects(data: Any, given_labels: Any, request: Request) -> Prepared:
     """Molecules, graphs, other objects, or a kernel matrix, and their labels."""
     request.refuse("the list", ["id", "drop", "features", "mean"])
+    column = label_column(given_labels)
     if len(data) != len(column):
         raise InvalidLabelsError(f"there are {len(data)} objects and {len(column)} labels: one label each is needed.")
     rows = column.index.to_numpy()
-    name = _free_name(column.name, pd.DataFrame(columns=["atoms"]))
+    name = free_name(column.name, pd.DataFrame(columns=["atoms"]))
     known = checked_labels(column.rename(name), rows, numbers=request.numbers)
     labels, objects = known.values, data
-    shown = pd.DataFrame({name: labels})
+    given = GivenObjects(data, given_labels)
     if isinstance(request.kernel, str) and request.kernel == "precomputed":
-        objects = np.asarray(pandas_of(data) if is_frame(data) else data)
-    elif all(hasattr(item, "__len__") or hasattr(item, "n_nodes") for item in data):
+        objects, given = np.asarray(pandas_of(data) if is_frame(data) else data), GivenMatrix(data, given_labels)
+    elif have_a_size(data):
         objects = MoleculeSet(list(data), {name: labels})
-        shown = objects.describe()
     request = replace(request, label=name)
-    source = Source("objects", _fingerprint(shown), why_not=_APPLY_IN_PYTHON)
-    return Prepared(request, given, source, shown, rows, labels, request.errors, known.side, objects=objects)
-
-
-def _fingerprint(frame: pd.DataFrame) -> str:
-    """SHA-256 of the names and values of a table: the same for the same content."""
-    digest = hashlib.sha256()
-    for name in frame.columns:
-        column = frame[name]
-        digest.update(f"\n{name}\n".encode("utf-8", "replace"))
-        if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
-            values = column.to_numpy(dtype=float, na_value=np.nan) + 0.0
-            digest.update(np.where(np.isnan(values), np.nan, values).tobytes())
-        else:
-            digest.update("\0".join(cells_of(column)).encode("utf-8", "replace"))
-    return digest.hexdigest()
+    source = Source("objects", fingerprint(given.described(name)), why_not=_APPLY_IN_PYTHON)
+    shown = given.described(name).assign(**{name: labels})
+    errors = _errors(shown, request, rows)
+    return Prepared(request, given, source, shown, rows, labels, errors, known.side, objects=objects)

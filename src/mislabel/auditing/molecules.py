@@ -10,9 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel import kernels
-from mislabel.auditing.request import Request, compares_objects
+from mislabel.auditing.request import Request
 from mislabel.data.molecules import smiles_columns
 from mislabel.errors import InvalidParameterError
+from mislabel.kernels.adapters import compares_objects
 from mislabel.kernels.graphs.molecules import is_periodic
 
 #: Properties that go with the number of atoms at least this closely are taken to be extensive.

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
+import pandas as pd
+
 from mislabel.auditing.assemble import assemble
+from mislabel.auditing.contents import UNNAMED
 from mislabel.auditing.fits import fitted_to
-from mislabel.auditing.inputs import UNNAMED, prepare
+from mislabel.auditing.inputs import prepare
 from mislabel.auditing.request import Beside, Request
 from mislabel.auditing.result import AuditResult, AuditResults
 from mislabel.data.number_text import NumberOptions
 from mislabel.errors import InvalidParameterError
+
+#: What may hold the names of several columns.
+_LISTS = (list, tuple, pd.Index)
 
 
 def audit(
@@ -79,8 +85,8 @@ def audit(
     score, threshold, cutoff, confidence : see :meth:`LabelNoiseRegressor.audit`.
     mean, label_transform, row_noise, cv, rank, missing, random_state, n_jobs : see :class:`LabelNoiseRegressor`; the mean
         model, the scale of the labels, how noise depends on the row and the rank are chosen, and missing labels are filled in,
-        unless you say otherwise. A pipeline that picks columns by name (with a ColumnTransformer, or skrub's) gets the table's
-        own columns as ``mean``.
+        unless you say otherwise; a rank may also be "exact". As ``mean``, a pipeline that may pick columns by name (with a
+        ColumnTransformer, a FunctionTransformer, skrub's transformers or your own) gets the table's columns, in plain types.
     verbose : 1 shows progress, 0 does not; None does on a terminal or in a notebook, when the work is long.
     options : further parameters of :class:`LabelNoiseRegressor`.
 
@@ -97,7 +103,7 @@ def audit(
     True
     >>> cleaned = result.apply()  # every suspect gets its suggestion
     """
-    labels, names = _labels_and_names(label, y)
+    labels, names = _labels_and_names(data, label, y)
     if y_err is not None and label_error is not None:
         raise InvalidParameterError("y_err and label_error are two names for the same thing: give one of them.")
     parameters = {
@@ -105,12 +111,12 @@ def audit(
         "label_transform": label_transform,
         "row_noise": row_noise,
         "cv": cv,
-        "rank": rank,
+        "rank": None if isinstance(rank, str) and rank == "exact" else rank,
         "missing": missing,
         "random_state": random_state,
     }
     request = Request(
-        names[0],
+        names if isinstance(names, str) else names[0],
         fdr,
         None if id is None else str(id),
         tuple(str(name) for name in _several(drop)),
@@ -125,7 +131,7 @@ def audit(
         {**parameters, "n_jobs": n_jobs, "verbose": verbose, **options},
         Beside(predictions, prediction_std, groups, sample_weight, process_on_residuals, censored),
     )
-    if isinstance(label, list) and labels is None:
+    if isinstance(names, list):
         return AuditResults({name: _audit(data, None, request.with_label(name)) for name in names})
     return _audit(data, labels, request)
 
@@ -139,23 +145,35 @@ def _audit(data: Any, labels: Any, request: Request) -> AuditResult:
     return AuditResult(assemble(prepared, fitted), prepared.source, prepared.given, notes)
 
 
-def _labels_and_names(label: Any, y: Any) -> tuple[Any, list[str]]:
-    """Labels, where they are passed themselves, and the names of the columns to check."""
+def _labels_and_names(data: Any, label: Any, y: Any) -> tuple[Any, str | list[str]]:
+    """Labels, where they are passed themselves, else the name of their column, or a list of names."""
     if y is not None:
         if label is not None:
             raise InvalidParameterError("label and y are two names for the same labels: give one of them.")
-        label = y
-    if label is None:
+        return y, UNNAMED
+    if label is None or (isinstance(label, _LISTS) and not len(label)):
         raise InvalidParameterError(
             "which labels? Name their column, audit(frame, 'price'), or pass them, audit(X, y)."
         )
-    if isinstance(label, list) and label and all(isinstance(name, str) for name in label):
-        return None, list(dict.fromkeys(label))
-    if isinstance(label, str | int | tuple) or not hasattr(label, "__len__"):
-        return None, [str(label)]
-    return label, [UNNAMED]
+    if isinstance(label, str) or not hasattr(label, "__len__") or _is_column(data, label):
+        return None, str(label)
+    if isinstance(label, _LISTS) and (all(isinstance(name, str) for name in label) or _are_columns(data, label)):
+        return None, list(dict.fromkeys(str(name) for name in label))
+    return label, UNNAMED
 
 
-def _several(names: Sequence[str]) -> Sequence[str]:
+def _is_column(data: Any, label: Any) -> bool:
+    """Whether a tuple is the name of one column, as in a table with several rows of names."""
+    return isinstance(label, tuple) and isinstance(data, pd.DataFrame) and label in data.columns
+
+
+def _are_columns(data: Any, label: Any) -> bool:
+    """Whether things that are no text are names of columns, rather than one label per row."""
+    if not isinstance(data, pd.DataFrame) or len(label) == len(data):
+        return False
+    return all(isinstance(name, Hashable) and name in data.columns for name in label)
+
+
+def _several(names: Any) -> Any:
     """Names of columns; a single one is taken for a list of it."""
-    return [names] if isinstance(names, str) else names
+    return [names] if isinstance(names, str) or not hasattr(names, "__iter__") else names

@@ -39,6 +39,11 @@ class Beside:
         return {name: value for name, value in given.items() if isinstance(value, str)}
 
     @property
+    def judges_alone(self) -> bool:
+        """Whether labels are judged by predictions alone, for which no features are needed."""
+        return self.predictions is not None and not self.process_on_residuals
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing of it was given that a mean model or its substitute needs."""
         given = (self.predictions, self.prediction_std, self.groups, self.sample_weight)
@@ -145,11 +150,3 @@ class Request:
 
 def _is_empty(value: Any) -> bool:
     return isinstance(value, tuple) and not value
-
-
-def compares_objects(kernel: Any) -> bool:
-    """Whether a kernel works on objects that are not rows of numbers."""
-    if kernel is None or isinstance(kernel, str):
-        return False
-    vectors = getattr(kernel, "requires_vector_input", None)
-    return callable(kernel) if vectors is None else not vectors

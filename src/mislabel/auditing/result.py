@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mislabel.auditing.assemble import with_verdicts
 from mislabel.auditing.certify import NO_VERDICTS, ReviewCertificate, certified
-from mislabel.auditing.files import check_folder, folders_of, write_results, write_summary
+from mislabel.auditing.files import check_folder, check_page, folders_of, write_results, write_summary
 from mislabel.auditing.given import DecisionsLike, Given, GivenFile, check_made_for, read_given
 from mislabel.auditing.summary import Summary, summary, summary_of_several
 from mislabel.data.corrections import FORMAT
@@ -49,16 +50,27 @@ class AuditResult:
         self._given = given
         self.folder: Path | None = None
 
-    @cached_property
+    @property
     def table(self) -> Any:
-        """One row per label, the most suspicious first; of polars or pyarrow where the data was, else of pandas."""
-        return self._given.table(self.findings.table)
+        """One row per label, the most suspicious first; of polars or pyarrow where the data was, else of pandas.
+
+        A copy: what is changed in it changes nothing here.
+        """
+        return self._given.table(self.to_pandas())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same table in pandas, whatever the data was."""
+        return self.findings.table.copy()
+
+    def head(self, n: int = 5) -> Any:
+        """The ``n`` most suspicious rows of the table."""
+        return self._given.table(self.findings.table.iloc[:n].copy())
 
     @property
     def suspects(self) -> Any:
         """The rows of the table that look wrong."""
         found = self.findings.table
-        return self._given.table(found[found["suspect"]])
+        return self._given.table(found[found["suspect"]].copy())
 
     @property
     def patterns(self) -> list[Pattern]:
@@ -127,7 +139,7 @@ class AuditResult:
         """
         chosen = self.decisions if decisions is None else decisions
         options = {"output": output, "trail": trail, "overwrite": overwrite}
-        return self._given.applied(chosen, self.source, self.findings.label, **options)
+        return self._given.applied(chosen, self.source, self.findings.label, len(self), **options)
 
     def certify(self, decisions: DecisionsLike | None = None, *, confidence: float = 0.95) -> ReviewCertificate:
         """How many of the suspects are right labels at most, from verdicts on a random sample of them.
@@ -168,7 +180,7 @@ class AuditResult:
 
     def report(self, path: str | Path) -> Path:
         """Write the page to review on, and say where it is."""
-        return write_report(self.findings, self.source, path)
+        return write_report(self.findings, self.source, check_page(Path(path)))
 
     def write(self, folder: str | Path) -> Path:
         """Write audit.csv, report.html and summary.json into a folder: all of them or none."""
@@ -204,6 +216,8 @@ class AuditResult:
         return item in self.findings.table
 
     def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, list) and all(isinstance(name, str) for name in item):
+            return self._given.table(self.findings.table[item].copy())  # Arrow's tables take one name at a time
         return self.table[item]
 
     def __getattr__(self, name: str) -> Any:
@@ -213,7 +227,8 @@ class AuditResult:
         return getattr(self.table, name)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(self.findings.table, dtype=dtype)
+        # pandas.DataFrame(result) asks for this, too, and would have columns without names.
+        raise TypeError("an audit's columns have names and types, which an array has not: use result.to_pandas().")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self.table)})

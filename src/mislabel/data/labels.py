@@ -15,7 +15,7 @@ from mislabel.data.column_types import plain_column
 from mislabel.data.formats.cells import typed_column
 from mislabel.data.number_recognition import recognise_notations
 from mislabel.data.number_text import SIGNS_OF_LIMITS, NumberOptions, is_missing, limit_in
-from mislabel.data.plain_columns import cells_of
+from mislabel.data.plain_columns import cells_of, is_truth
 from mislabel.errors import InvalidLabelsError, describe_rows
 
 FloatArray = NDArray[np.float64]
@@ -89,8 +89,11 @@ def checked_labels(
     numbers: NumberOptions | None = None,
 ) -> Labels:
     """The labels; refuses what is no number, and classes. See :func:`numbers_in`."""
-    if _is_truth(column, cells):
-        raise _classes(str(column.name), "holds true and false")
+    if is_truth(column, cells):
+        raise classes(str(column.name), "holds true and false")
+    words = sorted(_words(column, cells), key=str.casefold)
+    if len({word.casefold() for word in words}) == CLASSES:
+        raise classes(str(column.name), f"holds words ({words[0][:40]!r} and {words[-1][:40]!r})")
     labels = numbers_in(column, rows, "label", cells=cells, counted=counted, numbers=numbers, limits=True)
     check_not_classes(labels, str(column.name))
     if cells is None and types.is_numeric_dtype(column.dtype):
@@ -112,20 +115,20 @@ def check_not_classes(labels: FloatArray, name: str) -> None:
     known = labels[np.isfinite(labels)]
     different = np.unique(known)
     if different.size == CLASSES and known.size > CLASSES:
-        raise _classes(name, f"has two different values only ({different[0]:g} and {different[1]:g})")
+        raise classes(name, f"has two different values only ({different[0]:g} and {different[1]:g})")
 
 
-def _classes(name: str, found: str) -> InvalidLabelsError:
+def classes(name: str, found: str) -> InvalidLabelsError:
+    """The error for labels that are classes, and how that was ``found``."""
     return InvalidLabelsError(
         f"the label {name!r} {found}: these are classes, and mislabel checks measured quantities. For wrong classes use "
         "a tool for classification, for example cleanlab's find_label_issues; or choose another label."
     )
 
 
-def _is_truth(column: pd.Series, cells: Sequence[str] | None) -> bool:
-    if types.is_bool_dtype(column.dtype):
-        return True
+def _words(column: pd.Series, cells: Sequence[str] | None) -> set[str]:
+    """The different words of a column in which no cell holds a digit; none of any other column."""
     if types.is_numeric_dtype(column.dtype) or types.is_datetime64_any_dtype(column.dtype):
-        return False
-    filled = [cell for cell in (cells_of(column) if cells is None else cells) if not is_missing(cell)]
-    return bool(filled) and all(cell.strip().lower() in ("true", "false") for cell in filled)
+        return set()
+    filled = {cell.strip() for cell in (cells_of(column) if cells is None else cells) if not is_missing(cell)}
+    return set() if any(character.isdigit() for cell in filled for character in cell) else filled

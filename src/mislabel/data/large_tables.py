@@ -117,6 +117,8 @@ class LargeTable:
     def rows(self, positions: NDArray[np.intp], columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Some rows, in the order of ``positions``."""
         columns = self.columns if columns is None else columns
+        if not columns:
+            return pd.DataFrame(index=np.arange(len(positions)))
         wanted = np.unique(positions)
         stored = [self.stored_name(name) for name in columns]
         found = []
@@ -131,10 +133,6 @@ class LargeTable:
         from pyarrow import default_memory_pool
 
         default_memory_pool().release_unused()
-
-    def spread_rows(self, count: int) -> NDArray[np.intp]:
-        """Positions spread evenly over the file."""
-        return evenly_spread(len(self), count)
 
     def _batches(self, stored: Sequence[str], wanted: NDArray[np.intp] | None = None) -> Iterator[tuple[int, Any]]:
         size = max(BATCH_CELLS // max(len(stored), 1), 1024)

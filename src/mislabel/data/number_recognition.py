@@ -108,8 +108,10 @@ class ColumnCells:
                 continue
             side, text = limit_in(text.translate(SIGNS))
             limits += side != 0
-            if not side and len(beside) < _LEAST_BESIDE_LIMITS:
+            if not side:
                 beside.add(text)
+            if len(beside) > _LEAST_BESIDE_LIMITS:
+                beside.remove(max(beside))
             if doubt := _DOUBTFUL.fullmatch(text):
                 where[doubt[1]].append(k)
                 readable["."] += 1
@@ -138,7 +140,7 @@ class ColumnCells:
             return None
         count, share = len(filled), some.sure["."] / max(some.filled, 1)
         readable, sure, none = {".": count, ",": 0}, {".": int(share * count), ",": 0}, dict.fromkeys(MARKS, 0)
-        return cls(len(cells), count, readable, sure, none, some.doubtful, some.sizes, 0)
+        return cls(len(cells), count, readable, sure, none, some.doubtful, some.sizes, 0, 0, some.beside)
 
     def with_numbers_beside(self, texts: Iterable[str]) -> ColumnCells:
         """The same where the column holds these numbers, too, but not as text."""
@@ -161,7 +163,7 @@ class ColumnCells:
     @property
     def is_numeric(self) -> bool:
         """Whether this is a column of numbers."""
-        if self.limits and len(self.beside) < _LEAST_BESIDE_LIMITS:
+        if self.limits > (1.0 - NUMERIC_FRACTION) * self.filled and len(self.beside) < _LEAST_BESIDE_LIMITS:
             return False
         return self.filled > 0 and any(self.reads_as(mark) for mark in MARKS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +38,7 @@ class PlainColumns:
         truth = []
         for name, column in plain.items():
             kinds[name] = type_of(column)
-            if kinds[name] == "numbers" and _is_truth(frame[name], column):
+            if kinds[name] == "numbers" and is_truth(frame[name]):
                 truth.append(name)
         cells = {name: cells_of(frame[name]) for name, kind in kinds.items() if kind == "text"}
         notations: dict[str, Notation | None] = {}
@@ -81,13 +82,11 @@ def _with_gaps(text: pd.Series) -> pd.Series:
     return pd.Series(kept[codes], index=text.index, name=text.name, dtype=object)
 
 
-def _is_truth(column: pd.Series, plain: pd.Series) -> bool:
-    """Whether numbers stand for true and false."""
+def is_truth(column: pd.Series, cells: Sequence[str] | None = None) -> bool:
+    """Whether a column says true or false, by type or in words; ``cells`` are its values as text where these are known."""
     if pd.api.types.is_bool_dtype(column.dtype):
         return True
-    if pd.api.types.is_numeric_dtype(column.dtype):
+    if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column.dtype):
         return False
-    known = plain.dropna()
-    if known.empty or not np.isin(known.unique(), [0.0, 1.0]).all():
-        return False
-    return all(cell.strip().lower() in ("true", "false") for cell in cells_of(column) if not is_missing(cell))
+    filled = [cell for cell in (cells_of(column) if cells is None else cells) if not is_missing(cell)]
+    return bool(filled) and all(cell.strip().lower() in ("true", "false") for cell in filled)

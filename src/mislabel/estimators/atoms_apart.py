@@ -37,7 +37,7 @@ def chance_of_atom(
 ) -> FloatArray:
     """For each row, how often a right label is at an atom, by what the features tell of others; the same for all without any."""
     everywhere = float(held.mean())
-    if features is None:
+    if features is None or not features.shape[1]:
         return np.full(held.size, everywhere)
     found = out_of_bag(features, np.zeros((held.size, 0)), held.astype(float), random_state, n_jobs)
     return np.asarray((ROWS_BEHIND * found + everywhere) / (ROWS_BEHIND + 1.0))

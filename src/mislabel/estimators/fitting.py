@@ -93,6 +93,16 @@ class FitOptions:
         """Whether hyperparameters are found from the labels."""
         return self.tune != "none"
 
+    def averaging(self, labels: FloatArray) -> dict[str, Any]:
+        """What :func:`fit_mixture` is told, whatever labels like these it averages over."""
+        least_base = LEAST_BASE * (robust_variance(labels) or 1.0)
+        return {
+            "least_base": least_base,
+            "learn_amplitude": self.tunes,
+            "tol": self.tol,
+            "max_iter": self.max_iter or MAX_ITER,
+        }
+
     @property
     def learns_base(self) -> bool:
         """Whether the base noise is found from the labels."""
@@ -247,10 +257,7 @@ def refit_exact(fitted: Fitted, likelihood: MixtureLikelihood, options: FitOptio
         likelihood,
         mixture,
         with_noise(likelihood, mixture, fitted.noise),
-        least_base=LEAST_BASE * (robust_variance(likelihood.labels) or 1.0),
-        learn_amplitude=options.tunes,
-        tol=options.tol,
-        max_iter=options.max_iter or MAX_ITER,
+        **options.averaging(likelihood.labels),
     )
     return Fitted.from_average(
         fitted.kernel.scaled(fit.mixture.amplitude),
@@ -364,10 +371,7 @@ class _ExactFit:
         """From two halves, except where each label's noise is known well enough already."""
         arguments = signal, self.likelihood, start, with_noise(self.likelihood, start, noise)
         options: dict[str, Any] = {
-            "least_base": LEAST_BASE * self.variance,
-            "learn_amplitude": self.options.tunes,
-            "tol": self.options.tol,
-            "max_iter": self.options.max_iter or MAX_ITER,
+            **self.options.averaging(self.labels),
             "monitor": lambda step, residual: self.progress("right and wrong labels", min(0.98, 0.7 + 0.01 * step)),
         }
         return fit_by_halves(*arguments, self.random_state, **options) if halves else fit_mixture(*arguments, **options)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mislabel._common.progress import Progress
+from mislabel._common.progress import Tell
 from mislabel.decisions import calibrate
 from mislabel.errors import InvalidParameterError, MislabelWarning, unknown_name
 from mislabel.estimators.prepared import PreparedData
@@ -66,11 +66,11 @@ def named_scale(name: str, labels: FloatArray) -> Transform:
 
 
 def choose_scale(
-    data: PreparedData, fit: FitsOnScale, random_state: np.random.RandomState, progress: Progress
+    data: PreparedData, fit: FitsOnScale, random_state: np.random.RandomState, tell: Tell
 ) -> tuple[Transform, ScaleChoice]:
     """The scale of highest density, of those that suit the labels that take part."""
     labels = data.own_labels
-    candidates = _candidates(labels)
+    candidates = candidates_for(labels)
     if len(candidates) < 2:
         return Identity(), ScaleChoice(Identity.name, {})
     index = np.arange(labels.size)
@@ -80,8 +80,8 @@ def choose_scale(
     with warnings.catch_warnings():
         # What a candidate has to warn of matters only if it is chosen.
         warnings.simplefilter("ignore", MislabelWarning)
-        for step, transform in enumerate(candidates):
-            progress(f"labels {transform.words}", 0.02 * step)
+        for transform in candidates:
+            tell(f"labels {transform.words}")
             processes[transform.name] = process = fit(index, transform)
             densities[transform.name] = _density(process, data, index, transform)
     best = max(candidates, key=lambda transform: densities[transform.name])
@@ -90,7 +90,7 @@ def choose_scale(
     return best, ScaleChoice(best.name, densities, processes[best.name])
 
 
-def _candidates(labels: FloatArray) -> list[Transform]:
+def candidates_for(labels: FloatArray) -> list[Transform]:
     """The labels as they are, and the scales that may suit them better."""
     found: list[Transform] = [Identity()]
     if labels.size < LEAST_LABELS:

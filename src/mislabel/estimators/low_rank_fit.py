@@ -38,7 +38,7 @@ from mislabel.linalg.low_rank import LowRankSignal
 from mislabel.linalg.low_rank_blocks import BlockLowRankSignal
 from mislabel.linalg.mapped import mapping_of
 from mislabel.noise.base_noise import Status, robust_variance
-from mislabel.noise.expectation_propagation import LEAST_BASE, MAX_ITER, MixtureFit, fit_mixture
+from mislabel.noise.expectation_propagation import LEAST_BASE, MixtureFit, fit_mixture
 from mislabel.noise.hyperparameters import START_BASE
 from mislabel.noise.leave_one_out import trusted_variance
 from mislabel.noise.mixture_start import ENOUGH, mixture_of_some, with_noise
@@ -125,10 +125,7 @@ def refit_low_rank(
         likelihood,
         mixture,
         with_noise(likelihood, mixture, fitted.noise),
-        least_base=LEAST_BASE * (robust_variance(likelihood.labels) or 1.0),
-        learn_amplitude=options.tunes,
-        tol=max(options.tol, LOW_RANK_TOL),
-        max_iter=options.max_iter or MAX_ITER,
+        **replace(options, tol=max(options.tol, LOW_RANK_TOL)).averaging(likelihood.labels),
         settling=1,
     )
     model = model.scaled(fit.mixture.amplitude)
@@ -216,10 +213,7 @@ class _LowRankFit:
             likelihood,
             start,
             with_noise(likelihood, start),
-            least_base=LEAST_BASE * (robust_variance(self.labels) or 1.0),
-            learn_amplitude=self.options.tunes,
-            tol=tol,
-            max_iter=self.options.max_iter or MAX_ITER,
+            **replace(self.options, tol=tol).averaging(self.labels),
             monitor=lambda step, _: self.progress("right and wrong labels", min(0.97, done + 0.01 * step)),
         )
 

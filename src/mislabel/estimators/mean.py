@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mislabel._common.progress import Progress
+from mislabel._common.progress import Tell
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.blocked_cross_fit import SERIES_FROM, blocked_cross_fit, series_correlation
 from mislabel.estimators.cross_fit import REPEATS, Folds, cross_fitted_mean, fitted_to_all, seeded, user_folds
@@ -51,7 +51,7 @@ def fit_mean(
     settings: MeanSettings,
     fit_process: FitsProcess,
     random_state: np.random.RandomState,
-    progress: Progress,
+    tell: Tell,
 ) -> tuple[FittedMean, FittedProcess | None]:
     """The mean, and the process over it where comparing models has already fitted that."""
     size, mean = data.present.size, settings.mean
@@ -66,8 +66,8 @@ def fit_mean(
     folds = user_folds(settings.cv, data.labels, data.mean_inputs.groups, data.present)
     stage = _MeanStage(data, inputs, folds, settings.n_jobs)
     if isinstance(mean, str) and mean == AUTO:
-        return stage.chosen(fit_process, random_state, progress)
-    progress("cross-fitting the mean model", 0.0)
+        return stage.chosen(fit_process, random_state, tell)
+    tell("cross-fitting the mean model")
     model = mean_named(mean) if isinstance(mean, str) else mean
     return FittedMean(*stage.cross_fitted(model, None, random_state, REPEATS, refit=True)), None
 
@@ -101,7 +101,7 @@ class _MeanStage:
         )
 
     def chosen(
-        self, fit_process: FitsProcess, random_state: np.random.RandomState, progress: Progress
+        self, fit_process: FitsProcess, random_state: np.random.RandomState, tell: Tell
     ) -> tuple[FittedMean, FittedProcess | None]:
         """The mean function of the best predictive density, and the process over it if that was fitted to all labels."""
         seed = int(random_state.randint(np.iinfo(np.int32).max))
@@ -114,11 +114,11 @@ class _MeanStage:
         intervals = self.data.own_intervals
         within = None if intervals is None else intervals.through(self.data.transform.forward)
         models = Comparison(labels, predict, fit_process, REPEATS, within)
-        found = choose_mean(models, _single_rows(self.data.fit_features, labels), seed, progress)
+        found = choose_mean(models, _single_rows(self.data.fit_features, labels), seed, tell)
         name, mean = found.choice.name, found.out_of_fold
         if name == NONE:
             return FittedMean(np.zeros(labels.size), None, found.choice), found.process
-        progress("fitting the mean model", 0.6)
+        tell("fitting the mean model")
         model = mean_named(name)
         if mean is None:
             mean, fitted = self.cross_fitted(model, None, np.random.RandomState(seed), REPEATS, refit=True)

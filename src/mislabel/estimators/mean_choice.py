@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mislabel._common.progress import Progress
+from mislabel._common.progress import Tell
 from mislabel.decisions import calibrate
 from mislabel.errors import MislabelWarning
 from mislabel.estimators.mean_functions import MEAN_WORDS, NONE
@@ -115,7 +115,7 @@ class _Trial(NamedTuple):
     variance: FloatArray
 
 
-def choose_mean(models: Comparison, single: IntArray, seed: int, progress: Progress) -> Chosen:
+def choose_mean(models: Comparison, single: IntArray, seed: int, tell: Tell) -> Chosen:
     """Choose between a process alone, and one over all or half of a mean function.
 
     single : positions of the rows without copies: copies predict each other perfectly, by any model that can remember, and do
@@ -129,16 +129,16 @@ def choose_mean(models: Comparison, single: IntArray, seed: int, progress: Progr
     elif single.size < MOSTLY_SINGLE * rows.size:
         rows = single
     trial = _Trials(models, rows, np.isin(rows, single))
-    progress(f"a process alone, {rows.size} rows", 0.02)
+    tell(f"a process alone, {rows.size} rows")
     with warnings.catch_warnings():
         # What a candidate has to warn of matters only if it is chosen.
         warnings.simplefilter("ignore", MislabelWarning)
         alone = models.fit_process(rows, np.zeros(rows.size))
     trials = {NONE: trial(alone.loo_mean, alone.loo_variance)}
     final: dict[str, tuple[FloatArray, FittedProcess]] = {NONE: (np.zeros(rows.size), alone)}
-    best = _most_promising(models, rows, trials, trial, progress)
+    best = _most_promising(models, rows, trials, trial, tell)
     if best is not None:
-        progress(f"a process over {MEAN_WORDS[best]}", 0.5)
+        tell(f"a process over {MEAN_WORDS[best]}")
         share = 0.5 if best.startswith("half-") else 1.0
         mean = share * models.predict_mean(best.removeprefix("half-"), rows, models.repeats)
         with warnings.catch_warnings():
@@ -152,13 +152,13 @@ def choose_mean(models: Comparison, single: IntArray, seed: int, progress: Progr
 
 
 def _most_promising(
-    models: Comparison, rows: IntArray, trials: dict[str, _Trial], trial: _Trials, progress: Progress
+    models: Comparison, rows: IntArray, trials: dict[str, _Trial], trial: _Trials, tell: Tell
 ) -> str | None:
     """The mean function, or half of one, whose predictions promise more than a process alone; None if none does."""
     labels, alone = models.labels[rows], trials[NONE]
     found: dict[str, float] = {}
-    for step, name in enumerate(CANDIDATES):
-        progress(f"cross-fitting {MEAN_WORDS[name]}", 0.3 + 0.1 * step)
+    for name in CANDIDATES:
+        tell(f"cross-fitting {MEAN_WORDS[name]}")
         expected = models.predict_mean(name, rows, 1)
         variance = np.full(labels.size, float(np.median(np.abs(labels - expected))) ** 2)
         found[name] = trial(expected, variance).density - LEAST_LEAD_OF_ALL

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mislabel._common.progress import ProgressReporter
@@ -31,7 +30,7 @@ from mislabel.estimators.validation import (
     row_ids,
     seeded_generator,
 )
-from mislabel.kernels.adapters import PrecomputedKernel, as_kernel, tunable
+from mislabel.kernels.adapters import PrecomputedKernel, as_kernel, compares_objects, tunable
 from mislabel.kernels.contract import LazyCollection, RemoteRows
 from mislabel.kernels.on_data import take_points
 from mislabel.linalg.mapped import mapping_of
@@ -55,7 +54,8 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
     Parameters
     ----------
     kernel : None, "precomputed", "constant", scikit-learn kernel or callable
-        None is a good default for tables. "constant" judges labels by the mean model, or by given predictions, alone. Where
+        None is a good default for tables. "constant" judges labels by the mean model, or by given predictions, alone, and
+        needs no features: X may have no columns. Where
         ``tune="none"``, kernels are taken to be in squared label units; where hyperparameters are tuned, labels are first
         scaled to unit (robust) variance.
     noise : {"per-label", "uniform", "none"}
@@ -140,6 +140,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
     atoms_, bounds_ : values that many labels have; those of them that are taken for bounds.
     mean_choice_ : which mean function was chosen, and why, for ``mean="auto"``; else None.
     rank_, captured_ : rank of a low-rank fit (else None), and the share of the kernel's variance that it captures.
+    table_ : how columns of an audited table became features, which predict does with new rows; None after a fit to numbers.
     kernel_ : the kernel with its final hyperparameters; it describes ``(label_transform_.forward(y) - center_) / scale_``.
     """
 
@@ -232,14 +233,14 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
 
     def _fit(self, X: Any, y: Any, y_err: Any, censored: Any, inputs: MeanInputs) -> None:
         """One stage after the other: prepared data, mean and process, evidence."""
-        if self._takes_objects():
+        if compares_objects(self.kernel):
             X, y = molecules_and_labels(X, y)
         rows = row_ids(X, y)
         data = self._prepared(RowsAndLabels(rows, self._check_points(X, rows), y, y_err, censored), inputs)
         with ProgressReporter(self.verbose) as progress:
             state = seeded_generator(self.random_state)
             settings = self._mean_settings(data), self._process_settings()
-            compares_features = not (self._takes_objects() or self._is("precomputed"))
+            compares_features = not (compares_objects(self.kernel) or self._is("precomputed"))
             stages = Stages(data, compares_features, self.label_transform, self.row_noise, *settings, state, progress)
             found = stages.run(None if self.kernel == CONSTANT else self.kernel)
         self._store(found)
@@ -253,13 +254,15 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
             kernel=constant_process()[0] if constant else self.kernel,
             missing=self.missing,
             plan_for=(lambda *_: constant_process()[1]) if constant else self._plan,
-            keeps_order=is_matrix or self._takes_objects() or not isinstance(points, np.ndarray),
+            keeps_order=is_matrix or compares_objects(self.kernel) or not isinstance(points, np.ndarray),
             finds_copies=not is_matrix and mapping_of(points) is None,
             learns_noise=self.noise == "per-label" and self.base_noise == "auto",
         )
 
     def _mean_settings(self, data: PreparedData) -> MeanSettings:
-        features = isinstance(data.fit_features, np.ndarray) and not (self._takes_objects() or self._is("precomputed"))
+        features = isinstance(data.fit_features, np.ndarray) and not (
+            compares_objects(self.kernel) or self._is("precomputed")
+        )
         return MeanSettings(self.mean, self.cv, self.n_jobs, features)
 
     def _process_settings(self) -> ProcessSettings:
@@ -285,11 +288,14 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
 
         For a precomputed kernel X holds the kernel between new and training points; standard deviations then also need
         ``prior_variance``, the kernel of each new point with itself. ``mean_features`` or ``predictions`` of the new rows
-        are needed where the fit had them.
+        are needed where the fit had them. The model of an audited table takes rows of it, or like it, as a frame.
         """
         check_is_fitted(self)
         if return_std and return_cov:
             raise InvalidParameterError("return_std and return_cov cannot both be requested.")
+        if self.table_ is not None and self.table_.takes(X):
+            X, columns = self.table_.of_rows(X)
+            mean_features = columns if mean_features is None else mean_features
         points = self._check_new_points(X)
         mean = self._mean_at(points, MeanInputs(mean_features, predictions=predictions))
         if return_cov:
@@ -362,7 +368,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
     def _check_points(self, X: Any, rows: np.ndarray) -> Any:
         if _is_elsewhere(X):
             left_open = self.mean is None or (isinstance(self.mean, str) and self.mean in ("none", AUTO))
-            if self._takes_objects() or self._is("precomputed") or not (left_open or X.local is not None):
+            if compares_objects(self.kernel) or self._is("precomputed") or not (left_open or X.local is not None):
                 raise InvalidParameterError(
                     "rows on a cluster need a kernel on features and mean=None: compute X first to use other models."
                 )
@@ -372,9 +378,9 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
             matrix = check_kernel_matrix(X)
             self.n_features_in_ = matrix.shape[1]
             return matrix
-        if self._takes_objects():
+        if compares_objects(self.kernel):
             return check_objects(X, self.kernel)
-        points = check_features(X, rows)
+        points = check_features(X, rows, self._least_features())
         validate_data(self, X, skip_check_array=True)
         return points
 
@@ -387,19 +393,15 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
                     "features as input: the kernel between each new point and every training point."
                 )
             return points
-        if self._takes_objects():
+        if compares_objects(self.kernel):
             return check_objects(molecules_and_labels(X, None)[0], self.kernel_)
-        points = check_features(X)
+        points = check_features(X, least=self._least_features())
         validate_data(self, X, skip_check_array=True, reset=False)
         return points
 
-    def _takes_objects(self) -> bool:
-        """Whether the kernel works on objects that are not rows of numbers."""
-        if self.kernel is None or isinstance(self.kernel, str):
-            return False
-        if isinstance(self.kernel, Kernel):
-            return not self.kernel.requires_vector_input
-        return callable(self.kernel)
+    def _least_features(self) -> int:
+        """A process that is the same everywhere compares no rows."""
+        return 0 if self._is(CONSTANT) else 1
 
     def _store(self, found: FittedStages) -> None:
         """Keep what was learned; from here on, nothing is fitted."""
@@ -417,10 +419,15 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
             self._predictor = process.predictor.without_rows()
         self.rank_, self.captured_ = self._predictor.rank, self._predictor.captured
         self.rows_, self.labels_ = data.rows, data.labels
+        self.table_: Any = None
         self.set_aside_, self.set_aside_reason_ = data.aside.positions, data.aside.sentence(data.rows, data.labels)
         self.n_copies_ = int(data.copies.positions.size)
         self.has_predictions_ = data.mean_inputs.predictions is not None
-        self._similarity = as_kernel(None, data.points) if self._is(CONSTANT) else found.similarity
+        self._similarity = found.similarity
+        if self._is(CONSTANT):
+            # Without features no row is like another.
+            self._points = self._points if self.n_features_in_ else None
+            self._similarity = None if self._points is None else as_kernel(None, self._points)
         self._calibration = None
         self._store_evidence(found)
         self._store_solver(process.fitted, process.scale)

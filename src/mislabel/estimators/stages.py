@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mislabel._common.progress import Progress
+from mislabel._common.progress import Progress, Shares
 from mislabel.decisions import calibrate
 from mislabel.estimators.atoms_apart import LEAST_BESIDE, bounds_or_apart, chance_of_atom
-from mislabel.estimators.label_scale import AUTO, ScaleChoice, choose_scale, named_scale
+from mislabel.estimators.label_scale import AUTO, ScaleChoice, candidates_for, choose_scale, named_scale
 from mislabel.estimators.mean import FittedMean, MeanSettings, blocked_mean, fit_mean
 from mislabel.estimators.noise_level import learn_noise_level
 from mislabel.estimators.prepared import PreparedData
@@ -65,6 +66,19 @@ class Stages:
     random_state: np.random.RandomState
     progress: Progress
 
+    @cached_property
+    def _shares(self) -> Shares:
+        """Of each process that is to be fitted: for bounds, for every scale, for the choice of a mean, and for good."""
+        chooses = isinstance(self.mean_settings.mean, str) and self.mean_settings.mean == AUTO
+        scales = self.transform == AUTO and self.compares_features
+        return Shares(
+            self.progress,
+            1
+            + 2 * self.data.atoms.has_bounds
+            + (len(candidates_for(self.data.own_labels)) if scales else 0)
+            + (2 if chooses and self.mean_settings.may_choose else 0),
+        )
+
     def run(self, kernel: Any) -> FittedStages:
         """Choose the scale of the labels, fit the mean, then the process; ``kernel`` is the user's own, None for the default."""
         data, choice = self._on_scale(self._with_atoms(kernel), kernel)
@@ -78,7 +92,7 @@ class Stages:
             alone = found if alone is None or not mean.any() else alone
             return found
 
-        mean, process = fit_mean(data, self.mean_settings, on_rows, self.random_state, self.progress)
+        mean, process = fit_mean(data, self.mean_settings, on_rows, self.random_state, self._shares.tell)
         if process is None:
             process = on_rows(np.arange(data.present.size), mean.out_of_fold)
         if mean.choice is not None:
@@ -92,7 +106,7 @@ class Stages:
         """The process with a base noise that depends on the row, where that describes the labels better."""
         if self.row_noise == NONE or not self.compares_features or process.fitted.mixture is None:
             return process
-        self.progress("noise by row", 0.9)
+        self._shares.tell("noise by row")
         labels, expected, variance = data.fit_labels, process.loo_mean + mean, process.loo_variance
         errors = Errors.of(labels, expected, variance, data.transform, data.own_intervals, data.log_beside)
         jobs, known = self.mean_settings.n_jobs, np.where(errors.is_limit, np.nan, errors.error)
@@ -121,7 +135,7 @@ class Stages:
         apart = data.with_apart(everywhere)
         if not data.atoms.has_bounds:
             return apart
-        self.progress("labels at bounds", 0.01)
+        self._shares.tell("labels at bounds")
 
         def fit(chosen: PreparedData, index: IntArray) -> FittedProcess:
             return self._process(chosen, index, np.zeros(index.size), kernel)
@@ -141,7 +155,7 @@ class Stages:
             mean = np.zeros(index.size) if predictions is None else transform.forward(predictions[index])
             return self._process(replace(data, transform=transform), index, mean, kernel)
 
-        transform, choice = choose_scale(data, fit, self.random_state, self.progress)
+        transform, choice = choose_scale(data, fit, self.random_state, self._shares.tell)
         return replace(data, transform=transform), choice
 
     def _process(
@@ -157,7 +171,7 @@ class Stages:
             # That of all points does not mind columns in which these are equal; one for many points is not for few.
             own = data.kernel if data.plan is None else as_kernel(kernel, points)
             task = ProcessTask(own, points, target, known, None, within)
-        return fit_process(task, self.process_settings, self.random_state, self.progress, similar)
+        return fit_process(task, self.process_settings, self.random_state, self._shares.next(), similar)
 
     def _task(self, data: PreparedData, mean: FloatArray) -> ProcessTask:
         """All labels that take part, less a mean."""
@@ -176,5 +190,5 @@ class Stages:
         data = data.in_row_order()
         kernel, plan = constant_process()
         task = replace(self._task(data, found.out_of_fold), kernel=kernel, plan=plan)
-        flat = fit_process(task, self.process_settings, self.random_state, self.progress)
+        flat = fit_process(task, self.process_settings, self.random_state, self._shares.next())
         return FittedStages(data, choice, found, flat, process.kernel)

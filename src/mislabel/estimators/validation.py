@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from mislabel._common.number_kinds import is_number as is_number
 from mislabel._common.number_kinds import is_whole as is_whole
+from mislabel.data.labels import classes
 from mislabel.data.molecules import MoleculeSet, read_molecules
 from mislabel.errors import (
     InvalidFeaturesError,
@@ -65,6 +66,8 @@ def check_labels(y: Any, rows: np.ndarray, missing: str) -> FloatArray:
         labels = np.array(column_or_1d(numbers_of(y), warn=True), dtype=float)
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
         raise InvalidLabelsError(f"{error} Labels must be numbers, one per row.") from None
+    if pd.api.types.infer_dtype(np.ravel(np.asarray(y)), skipna=True) == "boolean":
+        raise classes(str(getattr(y, "name", None) or "y"), "holds true and false")
     if len(rows) != labels.size:
         rows = np.arange(labels.size)  # that X and y do not belong together is said by whoever compares them
     infinite = np.flatnonzero(np.isinf(labels))
@@ -154,8 +157,8 @@ def check_objects(X: Any, kernel: Any) -> Any:
         raise InvalidFeaturesError(f"{error}. X must be a list of what the kernel compares.") from None
 
 
-def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
-    """A finite two-dimensional float array."""
+def check_features(X: Any, rows: np.ndarray | None = None, least: int = 1) -> FloatArray:
+    """A finite two-dimensional float array of at least so many columns."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
         hidden = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
         raise InvalidFeaturesError(
@@ -167,7 +170,7 @@ def check_features(X: Any, rows: np.ndarray | None = None) -> FloatArray:
     try:
         if dates:
             raise ValueError(f"could not convert {dates[0]} to numbers")
-        features = check_array(X, dtype=np.float64, ensure_all_finite=False)
+        features = check_array(X, dtype=np.float64, ensure_all_finite=False, ensure_min_features=least)
     except (TypeError, ValueError) as error:
         # scikit-learn wants a TypeError for what is no number at all.
         if any(words in str(error) for words in ("could not convert", "dtype", "not 'date")):

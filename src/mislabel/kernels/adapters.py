@@ -128,6 +128,14 @@ class CallableKernel(AmplitudeKernel):
             return False
 
 
+def compares_objects(kernel: Any) -> bool:
+    """Whether a kernel works on objects that are not rows of numbers."""
+    if kernel is None or isinstance(kernel, str):
+        return False
+    vectors = getattr(kernel, "requires_vector_input", None)
+    return callable(kernel) if vectors is None else not vectors
+
+
 def as_kernel(kernel: object, X: Any, columns: IntArray | None = None) -> Kernel:
     """Turn what the user gave into a kernel object; the user's own object is cloned, never changed.
 

@@ -65,10 +65,6 @@ class Covariance(ABC):
         """
         return self.inverse()
 
-    @abstractmethod
-    def to_dense(self) -> FloatArray:
-        """Return ``K + diag(noise)`` as a dense array."""
-
     def leave_one_out(self, labels: FloatArray) -> LeaveOneOut:
         """Leave-one-out errors and label variances (the paper's section 3.1)."""
         precision = self.inverse_diagonal()

@@ -96,16 +96,6 @@ class DenseCovariance(Covariance):
             self._stage = "inverse"
         return np.asarray(self._buffer)
 
-    def to_dense(self) -> FloatArray:
-        """Rebuild ``K + diag(noise)``."""
-        if self._stage == "factor":
-            factor = np.tril(self._buffer)
-            return np.asarray(factor @ factor.T)
-        if self._stage == "inverse factor":
-            factor, _ = lapack.dtrtri(np.tril(self._buffer), lower=1)
-            return np.asarray(factor @ factor.T)
-        return np.asarray(np.linalg.inv(self.inverse()), dtype=float)
-
     def _invert_factor(self) -> None:
         if self._stage == "factor":
             self._buffer, info = lapack.dtrtri(self._buffer, lower=1, overwrite_c=1)

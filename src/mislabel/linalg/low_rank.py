@@ -77,21 +77,12 @@ class LowRankSignal(SignalCovariance):
 
 
 class ReducedCovariance(Covariance):
-    """What low-rank covariances have in common: their n x n forms, for tests and small problems."""
-
-    _signal: SignalCovariance
-    _noise: FloatArray
+    """What low-rank covariances have in common: their n x n inverse, for tests and small problems."""
 
     def inverse(self) -> FloatArray:
         """All of ``C``: n x n, for tests and small problems."""
         found = self.solve(np.eye(self.size))
         return np.asfortranarray(0.5 * (found + found.T))
-
-    def to_dense(self) -> FloatArray:
-        """``K + diag(noise)`` as n x n."""
-        dense = self._signal.submatrix(np.arange(self.size))
-        dense[np.diag_indices_from(dense)] += self._noise
-        return np.asarray(dense)
 
 
 class LowRankCovariance(ReducedCovariance):
@@ -106,8 +97,7 @@ class LowRankCovariance(ReducedCovariance):
     def __init__(self, signal: LowRankSignal, noise: FloatArray, expected: FloatArray | None = None) -> None:
         self.size = signal.size
         self._signal, self._amplitude = signal, signal.amplitude
-        self._noise = np.asarray(noise, dtype=float)
-        self._own = signal.amplitude * signal.rest + self._noise
+        self._own = signal.amplitude * signal.rest + np.asarray(noise, dtype=float)
         if not (self._own > 0).all():
             raise not_definite(int(np.argmin(self._own)) + 1)
         self._expected, self._projected = expected, np.zeros(0)

@@ -109,7 +109,6 @@ class BlockLowRankCovariance(ReducedCovariance):
     def __init__(self, signal: BlockLowRankSignal, noise: FloatArray) -> None:
         self.size = signal.size
         self._signal = signal
-        self._noise = np.asarray(noise, dtype=float)
         self._factors: list[FloatArray] = []
         #: ``L^-1 V`` of every block, until the diagonal of the inverse was made of it.
         self._halves: list[FloatArray] = []
@@ -117,7 +116,7 @@ class BlockLowRankCovariance(ReducedCovariance):
         logdet = 0.0
         for number, part in signal.parts():
             block = signal.rest_block(number)
-            block[np.diag_indices_from(block)] += self._noise[part]
+            block[np.diag_indices_from(block)] += noise[part]
             lower, info = lapack.dpotrf(block, lower=1, overwrite_a=1, clean=1)
             if info != 0:
                 raise not_definite(part.start + info)

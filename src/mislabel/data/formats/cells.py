@@ -57,7 +57,8 @@ def _limits_note(cells: Sequence[str], numbers: np.ndarray) -> str:
     where = [k for k, cell in enumerate(cells) if cell.lstrip()[:1] in SIGNS_OF_LIMITS and np.isfinite(numbers[k])]
     if not where:
         return ""
-    return f"{len(where)} cells are limits (the first is {cells[where[0]][:40]!r}, position {where[0]})"
+    counted = "1 cell is a limit" if len(where) == 1 else f"{len(where)} cells are limits"
+    return f"{counted} (the first is {cells[where[0]][:40]!r}, position {where[0]})"
 
 
 def _unread(cells: Sequence[Any], unread: np.ndarray, filled: int) -> str:
