@@ -49,7 +49,7 @@ _NORMAL_FROM = 60.0
 FAR = 4.0
 NEARER = tuple(np.geomspace(1e-4, 1.0, 120).tolist())
 #: Log odds, before the errors are seen, that there are some wrong labels: somebody looks for them.
-PRIOR_ODDS = 2.0
+PRIOR_ODDS = 3.0
 #: A share of wrong labels above this is contested where heavy tails are nearly as probable: below these log odds.
 CONTESTED_SHARE, CONTESTED_ODDS = 0.02, 3.0
 #: Log likelihood that noise in proportion to the label must gain. It depends on where the labels' zero is: without clear signs
@@ -67,7 +67,7 @@ class Priors:
     level : prior ``exp(-level g)`` on how far the level of a row is believed.
     """
 
-    share: float = 30.0
+    share: float = 15.0
     spread_sd: float = 1.0
     tail: float = 1.0
     tail_sd: float = 0.5
