@@ -277,3 +277,22 @@ def test_what_cannot_be_is_refused(frame):
         audit(table, "price", mean="trees", sample_weight=-np.ones(200))
     with pytest.raises(InvalidParameterError, match="take the place of a mean"):
         audit(table, "price", mean="trees", predictions=np.ones(200))
+    with pytest.raises(InvalidParameterError, match="the label and its own predictions"):
+        audit(table, "price", predictions="price")
+    with pytest.raises(InvalidParameterError, match="predictions: that is known of one label"):
+        audit(table, ["price", "area"], predictions=np.ones(200))
+
+
+def test_a_series_in_another_order_is_refused(frame):
+    table = frame.drop(columns="wrong").set_index(pd.Index(np.arange(200) + 7))
+    shuffled = table["price"].sample(frac=1.0, random_state=0)
+    with pytest.raises(
+        InvalidParameterError, match="predictions: the index has the rows of the table in another order"
+    ):
+        audit(table, "price", predictions=shuffled)
+    with pytest.raises(InvalidParameterError, match="labels: the index has the rows of the table in another order"):
+        audit(table[["city", "area"]], shuffled)
+    given = shuffled.to_numpy()
+    by_position = audit(table, "price", predictions=given).table
+    counted = audit(table, "price", predictions=pd.Series(given)).table
+    pd.testing.assert_frame_equal(counted, by_position)

@@ -119,6 +119,13 @@ def test_it_writes_what_the_command_line_writes(of_file, mixed_file, tmp_path):
         assert (tmp_path / "same" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 
 
+def test_results_of_a_file_go_where_the_command_puts_them(mixed_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = audit_file(mixed_file, "y", **OPTIONS)
+    assert found.report_path.resolve() == tmp_path / "mixed-audit" / "report.html"
+    assert found.report_path.exists()
+
+
 def test_results_never_overwrite_the_data(mixed, tmp_path):
     path = tmp_path / "audit.csv"
     mixed.to_csv(path, index=False)
@@ -187,6 +194,8 @@ def test_decisions_that_are_none_are_refused(result, of_file, tmp_path):
             with pytest.raises(DecisionsError, match=r"decisions are a dict like result\.decisions"):
                 one.apply(what, **options)
         entries = [{**one.decisions["decisions"][0], "value": {1, 2}}]
+        with pytest.raises(DecisionsError, match="^what was passed as decisions is not a decisions file"):
+            one.apply({}, **options)
         with pytest.raises(DecisionsError, match="plain numbers and texts: set is neither"):
             one.apply({**one.decisions, "decisions": entries}, **options)
     entries = [

@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import numpy as np
 from sklearn.ensemble import VotingRegressor
 from sklearn.linear_model import LinearRegression
@@ -5,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeRegressor
 
 from mislabel import LabelNoiseRegressor
-from mislabel.estimators.blocked_cross_fit import SERIES_FROM, blocked_cross_fit, series_correlation
+from mislabel.estimators.blocked_cross_fit import BLOCKS, SERIES_FROM, blocked_cross_fit, series_correlation
 
 
 def test_series_are_judged_in_blocks(rng):
@@ -52,3 +54,52 @@ def test_shared_errors_count_and_the_models_own_do_not(rng):
     wrong = (drift != 0.0) | (typos != 0.0)
     assert roc_auc_score(wrong, error) > 0.97 > 0.9 > roc_auc_score(wrong, plain)
     assert roc_auc_score(typos != 0.0, error) > 0.99
+
+
+class Remembers(LinearRegression):
+    """Keeps, for every block that is predicted, how many of its rows have a group that was learned from."""
+
+    shared: ClassVar[list[int]] = []
+
+    def fit(self, X, y, sample_weight=None):
+        self.learned_from = X[:, 0]
+        return super().fit(X, y, sample_weight)
+
+    def predict(self, X):
+        self.shared.append(int(np.isin(X[:, 0], self.learned_from).sum()))
+        return super().predict(X)
+
+
+def test_blocks_are_those_that_the_user_named(rng):
+    groups = rng.integers(0, 30, 300).astype(float)
+    blocked_cross_fit(Remembers(), groups[:, None], groups, np.random.RandomState(0), None)
+    assert sum(Remembers.shared) > 200
+    Remembers.shared.clear()
+    blocked_cross_fit(Remembers(), groups[:, None], groups, np.random.RandomState(0), None, groups=groups)
+    assert Remembers.shared == [0] * BLOCKS
+    Remembers.shared.clear()
+    first, last = np.arange(150), np.arange(150, 300)
+    halves, weights = [(first, last), (last, first)], np.where(np.arange(300) < 150, 1.0, 3.0)
+    flat, labels = np.zeros((300, 1)), np.where(np.arange(300) < 150, 0.0, 4.0)
+    _, fitted = blocked_cross_fit(
+        Remembers(), flat, labels, np.random.RandomState(0), None, folds=halves, weights=weights
+    )
+    assert Remembers.shared == [150, 150]
+    np.testing.assert_allclose(fitted.predict(flat[:1]), 3.0)
+
+
+def test_the_folds_and_weights_of_the_user_reach_a_series(rng):
+    size = 400
+    hour = np.arange(size)
+    features = np.column_stack([np.sin(hour / 4), np.cos(hour / 4)]) + 0.02 * rng.normal(size=(size, 2))
+    labels = features @ [1.0, -0.5] + 0.05 * rng.normal(size=size) + 2.0 * np.exp(-0.5 * ((hour - 200) / 20.0) ** 2)
+    model = LabelNoiseRegressor(mean="auto")
+    plain = model.fit(features, labels)
+    assert plain.mean_choice_.series is not None
+    before = plain.loo_mean_
+    halves = [(hour[200:], hour[:200]), (hour[:200], hour[200:])]
+    folded = LabelNoiseRegressor(mean="auto", cv=halves).fit(features, labels)
+    assert folded.mean_choice_.series is not None
+    assert not np.allclose(folded.loo_mean_, before)
+    weighed = LabelNoiseRegressor(mean="auto").fit(features, labels, mean_weights=np.where(hour < 200, 1.0, 9.0))
+    assert not np.allclose(weighed.loo_mean_, before)

@@ -3,18 +3,26 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import AdaBoostRegressor, ExtraTreesRegressor, VotingRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit, cross_val_predict
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    TimeSeriesSplit,
+    cross_val_predict,
+)
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from mislabel import LabelNoiseRegressor
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.cross_fit import cross_fitted_mean, user_folds
+from mislabel.estimators.mean_functions import MEANS, mean_named
 
 
 @pytest.fixture
@@ -145,6 +153,55 @@ def test_weights_reach_the_mean_model(rng):
         np.testing.assert_allclose(fitted.mean_model_.predict([[0.0], [1.0]]), [0.0, 1.0], atol=1e-8)
     with pytest.raises(InvalidParameterError, match="KNeighborsRegressor takes none"):
         LabelNoiseRegressor(mean=KNeighborsRegressor()).fit(features, labels, mean_weights=weights)
+
+
+@pytest.mark.parametrize(
+    "mean",
+    [
+        TransformedTargetRegressor(make_pipeline(StandardScaler(), LinearRegression())),
+        VotingRegressor([("line", make_pipeline(StandardScaler(), LinearRegression())), ("again", LinearRegression())]),
+        GridSearchCV(LinearRegression(), {"fit_intercept": [True]}),
+        AdaBoostRegressor(LinearRegression()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_weights_reach_the_models_inside_a_model(rng, mean):
+    features = rng.normal(size=(100, 1))
+    light = np.arange(100) % 2 == 0
+    labels, weights = features[:, 0] + 10.0 * light, np.where(light, 0.0, 1.0)
+    expected, fitted = cross_fitted_mean(
+        mean, features, labels, np.random.RandomState(0), None, weights=weights, folds=list(KFold(4).split(features))
+    )
+    np.testing.assert_allclose(expected, features[:, 0], atol=1e-8)
+    np.testing.assert_allclose(fitted.predict([[0.0], [1.0]]), [0.0, 1.0], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_weights_reach_every_mean_model_that_has_a_name(rng, name):
+    features = rng.uniform(size=(80, 1))
+    light = np.arange(80) % 2 == 0
+    labels, weights = 10.0 * light, np.where(light, 0.0, 1.0)
+    expected, fitted = cross_fitted_mean(
+        mean_named(name), features, labels, np.random.RandomState(0), None, repeats=1, weights=weights
+    )
+    np.testing.assert_allclose(expected, 0.0, atol=1e-8)
+    np.testing.assert_allclose(fitted.predict(features[:3]), 0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("mean", "message"),
+    [
+        (
+            VotingRegressor([("line", LinearRegression()), ("near", KNeighborsRegressor())]),
+            "KNeighborsRegressor takes none",
+        ),
+        (GridSearchCV(LinearRegression(), {"fit_intercept": [True]}, scoring="r2"), "cannot be passed through"),
+    ],
+)
+def test_models_that_would_lose_weights_are_refused(rng, mean, message):
+    features, labels = rng.normal(size=(30, 1)), rng.normal(size=30)
+    with pytest.raises(InvalidParameterError, match=message):
+        cross_fitted_mean(mean, features, labels, np.random.RandomState(0), None, weights=np.ones(30))
 
 
 def test_a_pipeline_gets_the_columns_it_names(rng):

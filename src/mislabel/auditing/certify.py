@@ -130,7 +130,7 @@ class ReviewCertificate:
             found.append(
                 f"With {percent(self.confidence)} confidence at most {bound.right:,} of {total} {share} are right labels."
             )
-            found += self._promise_lines(bound)
+            found += self._promise_lines()
         if bound.right and self.drawn < self.suspects:
             found.append(self._halving_line())
         others = len(self._certificate.verdicts) - self.drawn
@@ -142,7 +142,7 @@ class ReviewCertificate:
             )
         return found
 
-    def _promise_lines(self, bound: Bound) -> list[str]:
+    def _promise_lines(self) -> list[str]:
         promised = self.sample.promised
         if promised is None:
             return []

@@ -14,6 +14,7 @@ from mislabel.data.column_names import check_column, with_text_names
 from mislabel.data.molecules import MoleculeSet
 from mislabel.data.plain_columns import cells_of
 from mislabel.errors import InvalidFeaturesError, InvalidLabelsError, InvalidParameterError
+from mislabel.kernels.contract import LazyCollection
 from mislabel.report.findings import Table
 
 #: What labels are called that came without a name.
@@ -22,7 +23,7 @@ UNNAMED = "label"
 
 def one_column(values: Any, what: str, error: type[Exception] = InvalidParameterError) -> pd.Series:
     """One entry per row, from a series, an array, a list, or a table of one column."""
-    if hasattr(values, "compute"):
+    if isinstance(values, LazyCollection):
         values = values.compute()
     if is_series(values):
         return series_in_pandas(values)
@@ -54,7 +55,20 @@ def column_beside(given: Any, frame: Table, rows: NDArray[Any], what: str) -> pd
         raise InvalidParameterError(
             f"{what} has {len(column)} entries for {len(rows)} rows: one for each row is needed."
         )
+    if isinstance(frame, pd.DataFrame):
+        _refuse_other_order(given, frame, what)
     return column.reset_index(drop=True).rename(what)
+
+
+def _refuse_other_order(given: Any, frame: pd.DataFrame, what: str) -> None:
+    """Refuse a series that has the index of the table in another order: nobody knows which of both was meant."""
+    if not isinstance(given, pd.Series | pd.DataFrame) or given.index.equals(frame.index):
+        return
+    if frame.index.is_unique and len(given.index.intersection(frame.index)) == len(frame):
+        raise InvalidParameterError(
+            f"{what}: the index has the rows of the table in another order. Bring it into the order of the table, "
+            f"with .loc[table.index], or pass .to_numpy() if the values already are."
+        )
 
 
 def labelled_frame(features: Any, labels: Any) -> tuple[pd.DataFrame, str]:
@@ -65,7 +79,9 @@ def labelled_frame(features: Any, labels: Any) -> tuple[pd.DataFrame, str]:
         raise InvalidLabelsError(
             f"there are {len(frame)} rows of features and {len(column)} labels: one label per row is needed."
         )
-    if not isinstance(features, pd.DataFrame) and isinstance(labels, pd.Series):
+    if isinstance(features, pd.DataFrame):
+        _refuse_other_order(labels, features, "labels")
+    elif isinstance(labels, pd.Series):
         frame = frame.set_axis(column.index, axis=0)
     name = free_name(column.name, frame)
     return frame.assign(**{name: column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array}), name

@@ -19,6 +19,7 @@ from mislabel.data.tables import FeatureEncoder
 from mislabel.distributed import current_client
 from mislabel.errors import InvalidFeaturesError, MemoryBudgetError
 from mislabel.estimators.validation import available_memory
+from mislabel.kernels.contract import LazyCollection
 
 #: How much memory an audit takes here, in sizes of its table: the table, its plain columns and the features made of them.
 _COPIES = 4
@@ -28,7 +29,8 @@ _TYPE_ROWS = 20_000
 
 def is_dask(data: Any) -> bool:
     """Whether this is a dask dataframe, or a column of one."""
-    return hasattr(data, "__dask_graph__") and hasattr(data, "map_partitions") and hasattr(data, "known_divisions")
+    # Dask's arrays have no divisions; dask need not be there to ask.
+    return isinstance(data, LazyCollection) and hasattr(data, "known_divisions")
 
 
 def token_of(data: Any) -> str:

@@ -30,18 +30,21 @@ _NOT_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f]+')
 
 
 @overload
-def audit_file(path: str | Path, label: list[str], *, out: str | Path, **options: Any) -> AuditResults: ...
-@overload
-def audit_file(path: str | Path, label: str, *, out: str | Path, **options: Any) -> AuditResult: ...
 def audit_file(
-    path: str | Path, label: str | list[str], *, out: str | Path, **options: Any
+    path: str | Path, label: list[str], *, out: str | Path | None = None, **options: Any
+) -> AuditResults: ...
+@overload
+def audit_file(path: str | Path, label: str, *, out: str | Path | None = None, **options: Any) -> AuditResult: ...
+def audit_file(
+    path: str | Path, label: str | list[str], *, out: str | Path | None = None, **options: Any
 ) -> AuditResult | AuditResults:
-    """Audit one column of a table, or one property of a file of molecules, and write the results into the folder ``out``.
+    """Audit one column of a table, or one property of a file of molecules, and write the results into the folder ``out``:
+    by default, as on the command line, one with the file's name and ``-audit`` in the current folder.
 
     All other options, and their defaults, are those of :func:`mislabel.audit`. The result knows its ``folder`` and
     ``report_path``. Of several labels each gets a folder of its own inside ``out``.
 
-    >>> found = audit_file("prices.csv", "price", out="prices-audit")  # doctest: +SKIP
+    >>> found = audit_file("prices.csv", "price")  # doctest: +SKIP
     >>> found.report_path  # doctest: +SKIP
     PosixPath('prices-audit/report.html')
     """
@@ -52,7 +55,8 @@ def audit_file(
             f"audit_file takes the path of a file, got {type(path).__name__}: "
             "for data in Python, audit(data, label).write(folder)."
         )
-    path, out = Path(path), Path(out)
+    path = Path(path)
+    out = default_folder(path) if out is None else Path(out)
     check_folder(path, out)
     if not isinstance(label, str):
         for folder in folders_of(list(label), out).values():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -62,22 +64,29 @@ def read_given(decisions: DecisionsLike) -> Decisions:
     """Decisions, checked as those from a file are."""
     if isinstance(decisions, str | Path):
         return read_decisions(decisions)
-    with tempfile.TemporaryDirectory() as folder:
-        return read_decisions(_written(decisions, folder))
+    with _written(decisions) as path:
+        return read_decisions(path)
 
 
-def _written(decisions: Any, folder: str) -> Path:
+@contextmanager
+def _written(decisions: Any) -> Iterator[Path]:
+    """Decisions as a file, for as long as they are read; what is said of it is said of them."""
     if not isinstance(decisions, dict):
         raise DecisionsError(
             f"decisions are a dict like result.decisions, or the path of a decisions.json, got {type(decisions).__name__}: "
             "change what you like in result.decisions, and call apply()."
         )
-    path = Path(folder) / "decisions.json"
     try:
-        path.write_text(json.dumps(decisions, default=_plain), encoding="utf-8")
+        text = json.dumps(decisions, default=_plain)
     except (TypeError, ValueError) as error:
         raise DecisionsError(f"decisions must be made of plain numbers and texts: {error}.") from None
-    return path
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "decisions.json"
+        path.write_text(text, encoding="utf-8")
+        try:
+            yield path
+        except DecisionsError as error:
+            raise DecisionsError(str(error).replace(str(path), "what was passed as decisions")) from None
 
 
 def _plain(value: Any) -> Any:
@@ -117,8 +126,8 @@ class GivenFile(Given):
         options = {name: bool(value) for name, value in options.items()}
         if isinstance(decisions, str | Path):
             return apply_decisions(self.path, decisions, output, **options)
-        with tempfile.TemporaryDirectory() as folder:
-            return apply_decisions(self.path, _written(decisions, folder), output, **options)
+        with _written(decisions) as path:
+            return apply_decisions(self.path, path, output, **options)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from mislabel.auditing.request import Request
 from mislabel.data.molecules import smiles_columns
 from mislabel.errors import InvalidParameterError
 from mislabel.kernels.adapters import compares_objects
+from mislabel.kernels.contract import GraphKernel
 from mislabel.kernels.graphs.molecules import is_periodic
 
 #: Properties that go with the number of atoms at least this closely are taken to be extensive.
@@ -81,7 +82,7 @@ def smiles_column(frame: pd.DataFrame, request: Request) -> str | None:
         raise InvalidParameterError(
             f"the kernel {kernel} needs three-dimensional molecules (a file in xyz, extxyz or sdf, or a list)."
         )
-    by_bonds = (isinstance(kernel, str) and kernel == "bonds") or hasattr(kernel, "graphs_of")
+    by_bonds = (isinstance(kernel, str) and kernel == "bonds") or isinstance(kernel, GraphKernel)
     if not by_bonds and not (kernel is None or (isinstance(kernel, str) and kernel == "auto")):
         return None
     named = [

@@ -132,6 +132,8 @@ def audit(
         Beside(predictions, prediction_std, groups, sample_weight, process_on_residuals, censored),
     )
     if isinstance(names, list):
+        if len(names) > 1:
+            request.check_several()
         return AuditResults({name: _audit(data, None, request.with_label(name)) for name in names})
     return _audit(data, labels, request)
 

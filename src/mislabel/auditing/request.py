@@ -109,11 +109,26 @@ class Request:
             raise InvalidParameterError(f"column {self.id!r} cannot be the label and the id of the rows at once.")
         if self.error_column == self.label:
             raise InvalidParameterError(f"column {self.label!r} cannot be the label and its own error.")
+        for name, column in self.beside.columns.items():
+            if column == self.label:
+                raise InvalidParameterError(
+                    f"column {column!r} cannot be the label and its own {name.replace('_', ' ')}."
+                )
         self.beside.check()
         if isinstance(self.kernel, str) and self.kernel not in KERNELS:
             raise unknown_name("kernel", self.kernel, KERNELS)
         if not 0.0 < self.fdr < 1.0:
             raise InvalidParameterError(f"fdr must lie between 0 and 1, got {self.fdr!r}; 0.05 is a common choice.")
+
+    def check_several(self) -> None:
+        """Refuse what belongs to one label where several are audited."""
+        beside = self.beside
+        own = {"predictions": beside.predictions, "prediction std": beside.prediction_std, "censored": beside.censored}
+        given = [name for name, value in own.items() if value is not None]
+        if given:
+            raise InvalidParameterError(
+                f"{', '.join(given)}: that is known of one label, not of several; audit each label in a call of its own."
+            )
 
     def check_columns(self, frame: HasColumns) -> None:
         """Refuse names of columns that the table does not have."""

@@ -118,17 +118,14 @@ def _rank(text: str) -> int | str:
 
 def run_audit(options: argparse.Namespace) -> int:
     """``mislabel audit``."""
-    from pathlib import Path
-
-    from mislabel.auditing.files import audit_file, default_folder
+    from mislabel.auditing.files import audit_file
 
     file, labels = _file_and_labels(options.file, options.label)
-    out = Path(options.out) if options.out else default_folder(file)
     with WarningsInWords(options.quiet), _client(options.dask) as client:
         found = audit_file(
             file,
             labels if len(labels) > 1 else labels[0],
-            out=out,
+            out=options.out or None,
             id=options.id,
             drop=options.drop,
             features=options.features,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold
 
 from mislabel._common.robust import robust_std
-from mislabel.estimators.cross_fit import fitted_to_all, out_of_fold, seeded
+from mislabel.estimators.cross_fit import Folds, fitted_to_all, folds_of, out_of_fold, seeded
+from mislabel.estimators.sample_weights import weight_parameters
 from mislabel.linalg.contract import FloatArray
 from mislabel.noise.drift import errors_of_series
 
@@ -33,13 +33,24 @@ def series_correlation(z: np.ndarray) -> float:
 
 
 def blocked_cross_fit(
-    ensemble: Any, X: Any, labels: FloatArray, random_state: np.random.RandomState, n_jobs: int | None
+    ensemble: Any,
+    X: Any,
+    labels: FloatArray,
+    random_state: np.random.RandomState,
+    n_jobs: int | None,
+    *,
+    folds: Folds | None = None,
+    weights: FloatArray | None = None,
+    groups: Any = None,
 ) -> tuple[FloatArray, Any]:
     """What every label should have been, and the ensemble fitted to all rows.
 
     Each block of rows is predicted by an ensemble that has not seen it; what successive labels share of the errors that are
-    left, and what stands out in single ones, is put down to the labels.
+    left, and what stands out in single ones, is put down to the labels. Blocks are of successive rows, where the user has
+    named neither folds nor groups. weights : sample weights for the fits.
     """
     ensemble = seeded(clone(ensemble), int(random_state.randint(np.iinfo(np.int32).max)))
-    residual = labels - out_of_fold(ensemble, X, labels, KFold(min(BLOCKS, labels.size)), n_jobs)
-    return labels - errors_of_series(residual), fitted_to_all(ensemble, X, labels)
+    params = weight_parameters(ensemble, weights)
+    blocks = folds_of(labels.size, groups, BLOCKS) if folds is None else folds
+    residual = labels - out_of_fold(ensemble, X, labels, blocks, n_jobs, params)
+    return labels - errors_of_series(residual), fitted_to_all(ensemble, X, labels, params)

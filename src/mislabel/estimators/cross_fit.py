@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, check_cv, cross_val_predict
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from mislabel.errors import InvalidLabelsError, InvalidParameterError
+from mislabel.estimators.sample_weights import routed, weight_parameters
 from mislabel.linalg.contract import FloatArray, IntArray
 
 FOLDS = 5
@@ -49,13 +48,13 @@ def cross_fitted_mean(
         raise InvalidLabelsError(
             "a mean model needs at least two different rows with a label: use mean=None, or give more rows."
         )
-    params = _weight_parameters(model, weights)
     found = np.zeros(labels.size)
     repeats = repeats if folds is None else 1
     for _ in range(repeats):
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         own = seeded(clone(model), seed)
-        partition = _shuffled_folds(labels.size, groups, seed) if folds is None else folds
+        params = weight_parameters(own, weights)
+        partition = folds_of(labels.size, groups, FOLDS, seed) if folds is None else folds
         found += out_of_fold(own, X, labels, partition, n_jobs, params) / repeats
     return found, fitted_to_all(own, X, labels, params) if refit else None
 
@@ -64,14 +63,14 @@ def out_of_fold(
     model: Any, X: Any, labels: FloatArray, folds: Any, n_jobs: int | None, params: dict[str, FloatArray] | None = None
 ) -> FloatArray:
     """A prediction for every row by the model fitted to the other folds."""
-    with _few_threads(labels.size):
+    with _few_threads(labels.size), routed(model, params):
         found = cross_val_predict(model, X, labels, cv=folds, n_jobs=n_jobs, params=params or None)
     return np.asarray(found, dtype=float).reshape(labels.size)
 
 
 def fitted_to_all(model: Any, X: Any, labels: FloatArray, params: dict[str, FloatArray] | None = None) -> Any:
     """A copy of the model, fitted to all rows."""
-    with _few_threads(labels.size):
+    with _few_threads(labels.size), routed(model, params):
         return clone(model).fit(X, labels, **(params or {}))
 
 
@@ -101,31 +100,18 @@ def user_folds(cv: Any, labels: FloatArray, groups: Any, present: IntArray) -> F
     return [(train, test) for train, test in kept if test.size]
 
 
-def _shuffled_folds(size: int, groups: Any, seed: int) -> Any:
+def folds_of(size: int, groups: Any, most: int, seed: int | None = None) -> Any:
+    """Up to so many folds, none of which share a group: shuffled by a seed, else of successive rows."""
+    shuffle = seed is not None
     if groups is None:
-        return KFold(min(FOLDS, size), shuffle=True, random_state=seed)
+        return KFold(min(most, size), shuffle=shuffle, random_state=seed)
     count = np.unique(np.asarray(groups)).size
     if count < 2:
         raise InvalidParameterError(
             "groups must tell at least two groups apart, so that one can be judged by the others."
         )
-    splitter = GroupKFold(min(FOLDS, count), shuffle=True, random_state=seed)
+    splitter = GroupKFold(min(most, count), shuffle=shuffle, random_state=seed)
     return list(splitter.split(np.zeros(size), groups=np.asarray(groups)))
-
-
-def _weight_parameters(model: Any, weights: FloatArray | None) -> dict[str, FloatArray]:
-    """How sample weights are passed to the model's fit."""
-    if weights is None:
-        return {}
-    last, name = model, "sample_weight"
-    while isinstance(last, Pipeline):
-        step, last = last.steps[-1]
-        name = f"{step}__{name}"
-    if not has_fit_parameter(last, "sample_weight"):
-        raise InvalidParameterError(
-            f"sample_weight was given, but {type(last).__name__} takes none: leave it out, or use another mean model."
-        )
-    return {name: np.asarray(weights, dtype=float)}
 
 
 def _few_threads(size: int) -> threadpool_limits:

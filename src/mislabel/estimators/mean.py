@@ -16,6 +16,7 @@ from mislabel.estimators.mean_choice import Comparison, FitsProcess, MeanChoice,
 from mislabel.estimators.mean_functions import AUTO, NONE, mean_named
 from mislabel.estimators.prepared import MeanInputs, PreparedData
 from mislabel.estimators.process import FittedProcess
+from mislabel.estimators.sample_weights import weight_parameters
 from mislabel.kernels.on_data import take_points
 from mislabel.linalg.contract import FloatArray, IntArray
 
@@ -123,7 +124,9 @@ class _MeanStage:
         if mean is None:
             mean, fitted = self.cross_fitted(model, None, np.random.RandomState(seed), REPEATS, refit=True)
         else:
-            fitted = fitted_to_all(seeded(model, seed), self.data.mean_features, labels)
+            model = seeded(model, seed)
+            weights = weight_parameters(model, self.inputs.weights)
+            fitted = fitted_to_all(model, self.data.mean_features, labels, weights)
         return FittedMean(mean, fitted, found.choice), found.process
 
 
@@ -132,7 +135,7 @@ def blocked_mean(
     choice: MeanChoice,
     process: FittedProcess,
     random_state: np.random.RandomState,
-    n_jobs: int | None,
+    settings: MeanSettings,
 ) -> FittedMean | None:
     """The mean by blocked cross-fitting, in the order of the rows; None where successive rows do not share their errors."""
     order = np.argsort(data.present)
@@ -140,8 +143,16 @@ def blocked_mean(
     if shared < SERIES_FROM:
         return None
     rows = data.in_row_order()
+    inputs = rows.fit_mean_inputs
     expected, model = blocked_cross_fit(
-        mean_named("ensemble"), rows.mean_features, rows.fit_labels, random_state, n_jobs
+        mean_named("ensemble"),
+        rows.mean_features,
+        rows.fit_labels,
+        random_state,
+        settings.n_jobs,
+        folds=user_folds(settings.cv, rows.labels, rows.mean_inputs.groups, rows.present),
+        weights=inputs.weights,
+        groups=inputs.groups,
     )
     return FittedMean(expected, model, replace(choice, name="ensemble", series=shared))
 

@@ -184,7 +184,7 @@ class Stages:
     ) -> FittedStages | None:
         """The fit with blocked cross-fitting, where neighbouring rows vouch for each other's errors."""
         assert mean.choice is not None
-        found = blocked_mean(data, mean.choice, process, self.random_state, self.mean_settings.n_jobs)
+        found = blocked_mean(data, mean.choice, process, self.random_state, self.mean_settings)
         if found is None:
             return None
         data = data.in_row_order()

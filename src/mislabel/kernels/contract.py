@@ -214,3 +214,6 @@ class LazyCollection(Protocol):
 
     def __dask_graph__(self) -> Any:
         """The tasks that make the collection."""
+
+    def compute(self) -> Any:
+        """What it stands for, in this process."""
