@@ -78,6 +78,7 @@ def rows_of(size, rng):
         "z": _packed(z, "<f4"),
         "q": _packed(np.linspace(0, 1, size), "<f4"),
         "suspect": _packed(np.arange(size) < size // 50, "u1"),
+        "detectable": _packed(np.full(size, 0.5), "<f4"),
     }
 
 

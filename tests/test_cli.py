@@ -1,6 +1,8 @@
 import json
+import signal
 import subprocess
 import sys
+import urllib.request
 from importlib import import_module
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 from mislabel import audit as audit_in_python
 from mislabel.cli import main
 from mislabel.decisions import AUDIT_COLUMNS
+
+from .report.pages import made_up, written
 
 
 @pytest.fixture
@@ -450,12 +454,38 @@ def test_a_mean_asked_for_by_name_is_told_in_words(table, tmp_path, mean, words,
     assert f"Model: a Gaussian process {words}" in told.out + told.err
 
 
-@pytest.mark.parametrize("command", [[], ["audit"], ["apply"], ["certify"], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["audit"], ["review"], ["apply"], ["certify"], ["demo"]])
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main([*command, "--help"])
     assert stop.value.code == 0
     assert "usage: mislabel" in capsys.readouterr().out
+
+
+def test_a_review_is_served_until_interrupted(tmp_path):
+    written(tmp_path / "report.html", made_up())
+    command = [sys.executable, "-m", "mislabel", "review", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        told = running.stdout.readline()
+        assert told.startswith("Review of 'y' in made up.csv: http://127.0.0.1:")
+        assert str(tmp_path / "decisions.json") in running.stdout.readline()
+        with urllib.request.urlopen(told.split()[-1], timeout=30) as answer:
+            assert b"<!DOCTYPE html>" in answer.read()
+        running.send_signal(signal.SIGINT)
+        rest, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors) == (0, "")
+    assert rest == f"0 decisions in {tmp_path / 'decisions.json'}.\n"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("port", ["65536", "-1", "x"])
+def test_a_review_needs_a_port_that_exists_and_a_folder_with_a_page(tmp_path, port, capsys):
+    assert run("review", tmp_path) == 2
+    assert "holds no report.html" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        run("review", tmp_path, "--port", port)
+    assert stop.value.code == 2
+    assert "between 1 and 65535" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("work", ["pass", "mislabel.cli.main(['--help'])"])

@@ -67,6 +67,10 @@ class DecisionsError(MislabelError, ValueError):
     """Decisions that cannot be applied to a file."""
 
 
+class StaleDecisionsError(DecisionsError):
+    """Decisions that would replace newer ones."""
+
+
 class ResultsError(MislabelError, ValueError):
     """A folder of results that are not those of this run, or cannot be read."""
 

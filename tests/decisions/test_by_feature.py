@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mislabel.decisions.by_feature import FILE_ORDER, MOST_BINS, noise_by_feature
+from mislabel.decisions.by_feature import FILE_ORDER, MOST_BINS, NO_VALUE, noise_by_feature, readable, readable_edges
 
 
 def test_a_bad_instrument_and_a_bad_day_come_first(rng):
@@ -31,12 +31,12 @@ def test_a_bad_instrument_and_a_bad_day_come_first(rng):
     assert entries["when"].kind == "date"
     assert entries["when"].bins[0].name.startswith("2024-01-01")
     assert entries["many"].bins[-1].name.endswith("others")
-    assert max(len(entry.bins) for entry in entries.values()) <= MOST_BINS
+    assert max(len(entry.bins) for entry in entries.values()) <= MOST_BINS + 1  # and one for rows without a value
     for entry in entries.values():
         assert sum(item.suspects for item in entry.bins) <= suspect.sum()
     b = next(item for item in entries["instrument"].bins if item.name == "B")
     assert b.suspects == np.count_nonzero(suspect & (frame["instrument"] == "B"))
-    assert sum(item.count for item in entries["gaps"].bins) == frame["gaps"].notna().sum()
+    assert sum(item.count for item in entries["gaps"].bins) == size
 
 
 def test_columns_that_cannot_be_grouped_are_left_out(rng):
@@ -81,3 +81,73 @@ def test_dates_of_the_first_century(rng):
     (entry,) = (entry for entry in entries if entry.column == "long ago")
     assert entry.kind == "date"
     assert entry.bins[0].name.startswith("0001-01-01")
+
+
+def test_rows_without_a_value_are_a_bin_of_their_own(rng):
+    size = 400
+    gone = rng.uniform(size=size) < 0.2
+    z = np.where(gone, 6.0, 1.0) * rng.normal(size=size)
+    frame = pd.DataFrame(
+        {
+            "number": np.where(gone, np.nan, rng.normal(size=size)),
+            "text": np.where(gone, None, rng.choice(["a", "b"], size)),
+            "constant": np.where(gone, np.nan, 1.0),
+            "date": pd.Series(pd.date_range("2020-01-01", periods=size)).where(~gone),
+            "full": rng.normal(size=size),
+        }
+    )
+    frame.loc[~gone & (frame.index < 20), "number"] = np.inf
+    entries = {entry.column: entry for entry in noise_by_feature(frame, list(frame.columns), z, np.abs(z) > 5)}
+    for name in ("number", "text", "constant", "date"):
+        last = entries[name].bins[-1]
+        assert (last.name, last.count) == (NO_VALUE, gone.sum())
+        assert last.suspects == np.count_nonzero(np.abs(z[gone]) > 5)
+        assert entries[name].p_value < 1e-6
+    assert NO_VALUE not in {item.name for item in entries["full"].bins}
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (np.arange(1200), [f"{100 * k} to {100 * k + 99}" for k in range(12)]),
+        (np.arange(10_000, 130_000), [f"{low:,} to {low + 9999:,}" for low in range(10_000, 130_000, 10_000)]),
+        (np.repeat(np.arange(1, 14), 50), ["1", *map(str, range(2, 12)), "12 to 13"]),
+    ],
+)
+def test_bins_of_whole_numbers_end_where_the_next_begins(values, names):
+    z = np.random.default_rng(0).normal(size=values.size)
+    entries = noise_by_feature(pd.DataFrame({"x": values}), ["x"], z, np.abs(z) > 3)
+    found = next(entry for entry in entries if entry.column == "x")
+    assert [item.name for item in found.bins] == names
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 123_456.0, 1e12])
+def test_edges_have_few_digits_and_stay_near(rng, scale):
+    values = np.sort(rng.lognormal(size=2000)) * scale
+    exact = np.quantile(values, np.linspace(0, 1, 13))
+    edges = readable_edges(exact)
+    assert edges.size == exact.size
+    assert np.all(np.diff(edges) > 0)
+    assert edges[0] <= values[0]
+    assert edges[-1] >= values[-1]
+    gaps = np.diff(exact)
+    room = 0.2 * np.minimum(np.append(gaps, gaps[-1]), np.insert(gaps, 0, gaps[0]))
+    assert np.all(np.abs(edges - exact) <= room * (1 + 1e-9))
+    digits = [len(f"{edge:.15g}".split("e")[0].replace(".", "").strip("0")) for edge in edges]
+    assert max(digits) <= 3
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (0.25, "0.25"),
+        (-7.0, "-7"),
+        (1999.0, "1999"),
+        (250_000.0, "250,000"),
+        (-12_345.5, "-12,345.5"),
+        (1e12, "1e+12"),
+    ],
+)
+def test_numbers_are_written_as_people_do(value, text):
+    assert readable(value) == text

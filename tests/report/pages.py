@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from mislabel.report.content import _audit_id, _packed
+from mislabel.report.content import CONTENT_FORMAT, _audit_id, _packed
 from mislabel.report.html import render_page
 
 KINDS = {
@@ -16,6 +16,7 @@ KINDS = {
     "z": "<f4",
     "q": "<f4",
     "suspect": "u1",
+    "detectable": "<f4",
 }
 
 
@@ -99,9 +100,11 @@ def made_up(size=20, *, order=None, label=None, suggested=None, suspects=8, **ch
         "z": np.linspace(9, 0, order.size),
         "q": np.linspace(0, 1, order.size),
         "suspect": np.arange(order.size) < suspects,
+        "detectable": np.full(order.size, 1.5),
     }
     rows = {name: _packed(values, KINDS[name]) for name, values in columns.items()}
     content = {
+        "format": CONTENT_FORMAT,
         "version": "0",
         "audit": _audit_id(rows),
         "file": {"name": "made up.csv", "sha256": "0" * 64, "rows": size, "sheet": None, "apply": None},
@@ -111,6 +114,8 @@ def made_up(size=20, *, order=None, label=None, suggested=None, suspects=8, **ch
         "fdr": 0.05,
         "suspects": suspects,
         "words": [],
+        "meaning": "",
+        "kinds": [],
         "trust": [],
         "patternLine": "",
         "patterns": [],
@@ -120,7 +125,7 @@ def made_up(size=20, *, order=None, label=None, suggested=None, suspects=8, **ch
         "byFeature": [],
         "calibration": [[0.5, 0.5], [0.95, 0.95]],
         "detectable": {"sizes": [1.0, 2.0, 4.0], "shares": [0.1, 0.5, 0.9]},
-        "histogram": {"edges": [-6, 0, 6], "trusted": [1, 1], "suspect": [0, 0], "cut": None},
+        "histogram": {"edges": [-6, 0, 6], "trusted": [1, 1], "suspect": [0, 0], "cut": None, "beyond": 0},
         "rows": rows,
         "certificate": {
             "order": _packed(np.random.default_rng(0).permutation(suspects), "<i4"),
@@ -131,7 +136,8 @@ def made_up(size=20, *, order=None, label=None, suggested=None, suspects=8, **ch
         if suspects
         else None,
         "ids": [f"row-{position}!" for position in order],
-        "details": {"columns": [], "features": [], "rank": {}, "near": [], "nearOf": []},
+        "details": {"columns": [], "features": [], "rank": {}, "near": [], "nearOf": [], "gaps": {}},
+        "telling": None,
         "cells": None,
     }
     return {**content, **changes}

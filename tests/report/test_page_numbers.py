@@ -152,6 +152,7 @@ def test_accepting_then_editing_without_a_change_leaves_the_value(browser, tmp_p
     suggested = [4349.67, -4650.0, 1.5e-7, -2.5e20, 123456.789012345, 3977.1800000000003, 1000.0, 0.25]
     content = made_up(8, label=[-1.0] * 8, suggested=suggested, numbers=NOTATIONS[name])
     opened = Page(browser, written(tmp_path / "page.html", content))
+    opened.page.uncheck("#advance")
     for position in range(8):
         opened.find(position)
         opened.page.keyboard.press("a")

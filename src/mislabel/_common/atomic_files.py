@@ -59,7 +59,7 @@ def append_line(path: Path, line: str, *, header: str) -> None:
     processes may add to one file.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o666)
-    with os.fdopen(handle, "r+b") as file, _alone_in(path.parent):
+    with os.fdopen(handle, "r+b") as file, alone_in(path.parent):
         content = file.read()
         end = content.rfind(b"\n") + 1
         if end < len(content):
@@ -145,7 +145,7 @@ def atomic_folder(folder: Path, names: Sequence[str]) -> Iterator[Path]:
     existed = folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     work = folder / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
-    with _alone_in(folder):
+    with alone_in(folder):
         _finish_interrupted(folder, names)
         work.mkdir(mode=0o700)
         lock = _lock_of(work)
@@ -155,7 +155,7 @@ def atomic_folder(folder: Path, names: Sequence[str]) -> Iterator[Path]:
             _sync_file(work / name)
         (work / _COMPLETE).touch()
         sync_folder(work)
-        with _alone_in(folder):
+        with alone_in(folder):
             _put_in_place(work, folder, names)
     finally:
         if not any((work / _FORMER / name).exists() for name in names) or _is_in_place(folder, names):
@@ -207,7 +207,7 @@ def _is_in_place(folder: Path, names: Sequence[str]) -> bool:
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def alone_in(folder: Path) -> Iterator[None]:
     """Wait until no other process changes which files stand in a folder."""
     if fcntl is None:  # pragma: no cover
         yield

@@ -11,6 +11,7 @@ from mislabel.cli.audit import add_audit
 from mislabel.cli.certify import add_certify
 from mislabel.cli.demo import add_demo
 from mislabel.cli.reproduce import add_reproduce
+from mislabel.cli.review import add_review
 from mislabel.cli.spoken import fail
 from mislabel.errors import MislabelError
 
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mislabel {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_audit(commands)
+    add_review(commands)
     add_apply(commands)
     add_certify(commands)
     add_demo(commands)

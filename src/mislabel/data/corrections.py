@@ -23,6 +23,7 @@ __all__ = [
     "Decision",
     "Decisions",
     "apply_decisions",
+    "decisions_in",
     "read_decisions",
     "safe_cell",
     "why_not_written",
@@ -55,8 +56,13 @@ def read_decisions(path: str | Path) -> Decisions:
         raise DecisionsError(
             f"{path} is not a decisions file: it is {'a folder' if path.is_dir() else 'far too large'}."
         )
+    return decisions_in(path.read_bytes(), path)
+
+
+def decisions_in(raw: bytes, path: Path) -> Decisions:
+    """The decisions in the bytes of a decisions.json, checked; errors name the ``path``."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(raw.decode("utf-8-sig"))
     except RecursionError:
         raise DecisionsError(f"{path} is not a decisions file: its entries are nested without end.") from None
     except ValueError as error:  # not JSON, not UTF-8, or numbers of thousands of digits

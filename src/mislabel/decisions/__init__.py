@@ -1,6 +1,6 @@
 """From arrays to a verdict: scores, thresholds, calibration, error patterns, the audit table."""
 
-from mislabel.decisions.by_feature import FeatureNoise, NoiseBin, noise_by_feature
+from mislabel.decisions.by_feature import FeatureNoise, NoiseBin, grouped, noise_by_feature
 from mislabel.decisions.calibration import Calibration, calibrate
 from mislabel.decisions.evidence import Evidence
 from mislabel.decisions.patterns import Pattern, find_patterns
@@ -23,6 +23,7 @@ __all__ = [
     "calibrate",
     "coverage",
     "find_patterns",
+    "grouped",
     "learn_odds",
     "noise_by_feature",
     "p_values",

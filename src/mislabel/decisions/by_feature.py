@@ -20,8 +20,12 @@ MOST_BINS = 12
 #: Rows that are looked at, at least and at most: fewer of wide tables.
 SPREAD_ROWS = (20_000, 200_000)
 MOST_CELLS = 10_000_000
+#: How far edges of bins may move to become readable, as a share of the narrower bin beside them.
+ROUNDED_BY = 0.2
 _LEAST_ROWS = 20
 _LEAST_SUSPECTS = 5
+#: Name of the bin of rows in which the cell is missing.
+NO_VALUE = "no value"
 #: Name of the pseudo-column that stands for the order of the rows.
 FILE_ORDER = "position in the file"
 
@@ -66,9 +70,12 @@ def noise_by_feature(
     order = pd.Series(at, name=FILE_ORDER)
     spread = ((name, frame[name].iloc[at].reset_index(drop=True)) for name in columns)
     for name, column in chain(spread, [(FILE_ORDER, order)]):
-        kind, codes, names = _grouped(column)
+        kind, codes, names = grouped(column)
         if name == FILE_ORDER:
             kind = "order"
+        if names and (missing := column.isna().to_numpy()).any():
+            # A cell that is missing may say more of the row than any value does.
+            codes, names = np.where(missing, len(names), codes), [*names, NO_VALUE]
         entry = _entry(name, kind, codes, names, z, suspect)
         if entry is not None:
             found.append(entry)
@@ -106,8 +113,8 @@ def _p_value(groups: list[FloatArray], counts: NDArray[np.int_]) -> float:
     return min(1.0, len(p_values) * float(np.nanmin(p_values)))
 
 
-def _grouped(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
-    """Codes of at most MOST_BINS groups (-1: missing) and their names."""
+def grouped(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
+    """The kind of a column, codes of at most MOST_BINS groups of its values (-1: missing), and their names."""
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_complex_dtype(column):
         return _categories(column)
     if pd.api.types.is_datetime64_any_dtype(column):
@@ -116,7 +123,7 @@ def _grouped(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
         values = column.to_numpy(dtype=float, na_value=np.nan)
         if np.unique(values[np.isfinite(values)]).size <= MOST_BINS:
             return _categories(column)
-        return "number", *_quantile_bins(values, lambda edge: f"{edge:.4g}")
+        return "number", *_number_bins(values)
     dates = read_dates(column)
     if dates is not None and dates.nunique() > MOST_BINS:
         return _dates(dates)
@@ -144,6 +151,67 @@ def _natural(text: str) -> tuple[int, float, str]:
         return 1, 0.0, text
 
 
+def _number_bins(values: FloatArray) -> tuple[NDArray[np.intp], list[str]]:
+    """Bins with about as many values each, between numbers that can be read."""
+    known = np.isfinite(values)
+    if np.count_nonzero(known) < 2:
+        return _no_bins(values)
+    edges, whole = readable_edges(_quantiles(values[known])), np.all(values[known] == np.round(values[known]))
+    if whole and np.all(edges == np.round(edges)):
+        # A bin ends before the next one begins.
+        edges[0], edges[-1] = values[known].min(), values[known].max()
+        edges = np.unique(edges)
+        last = [*(edges[1:-1] - 1.0), edges[-1]]
+        pairs = zip(edges[:-1], last, strict=True)
+        names = [readable(low) if low == high else f"{readable(low)} to {readable(high)}" for low, high in pairs]
+        return _codes(values, known, edges), names
+    codes = _codes(values, known, edges)
+    return codes, [f"{readable(low)} to {readable(high)}" for low, high in pairwise(edges)]
+
+
+def _quantiles(known: FloatArray) -> FloatArray:
+    # A quarter of each: differences of the largest numbers overflow.
+    return np.unique(4.0 * np.quantile(known / 4.0, np.linspace(0.0, 1.0, MOST_BINS + 1)))
+
+
+def readable_edges(edges: FloatArray) -> FloatArray:
+    """Edges with as few digits as keep each of them near where it was, seen from its neighbours; the outer ones move outwards."""
+    if edges.size < 2:
+        return edges
+    gaps = np.diff(edges)
+    room = ROUNDED_BY * np.minimum(np.append(gaps, gaps[-1]), np.insert(gaps, 0, gaps[0]))
+    inner = [_rounded(edge, by, np.round) for edge, by in zip(edges[1:-1], room[1:-1], strict=True)]
+    return np.unique([_rounded(edges[0], room[0], np.floor), *inner, _rounded(edges[-1], room[-1], np.ceil)])
+
+
+def _rounded(value: float, room: float, move: Callable[[Any], Any]) -> float:
+    """The number with the fewest digits that ``move`` makes of a value without leaving its room."""
+    if not np.isfinite(value) or not np.isfinite(room) or room <= 0.0:
+        return float(value)
+    for digits in range(-int(np.floor(np.log10(room))) - 1, 16):
+        found = _scaled(move, value, digits)
+        if np.isfinite(found) and abs(found - value) <= room:
+            return found
+    return float(value)
+
+
+def _scaled(move: Callable[[Any], Any], value: float, digits: int) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        power = np.float64(10.0) ** abs(digits)
+        # Dividing by a power of ten gives the nearest number that can be written with so many digits.
+        return float(move(value * power) / power) if digits >= 0 else float(move(value / power) * power)
+
+
+def readable(value: float) -> str:
+    """A number as people write it: no exponent where it can be helped, groups of three digits in long ones."""
+    size = abs(value)
+    if value == 0.0 or 1e-4 <= size < 1e9:
+        whole, _, rest = np.format_float_positional(value, trim="-").partition(".")
+        long = f"{int(whole):,}" if size >= 1e4 else whole
+        return f"{long}.{rest}" if rest else long
+    return f"{value:.4g}"
+
+
 def _dates(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
     # Whole seconds: nanoseconds reach from 1677 to 2262 only.
     utc = pd.to_datetime(column, utc=True).dt.as_unit("s")
@@ -154,10 +222,16 @@ def _dates(column: pd.Series) -> tuple[str, NDArray[np.intp], list[str]]:
 def _quantile_bins(values: FloatArray, show: Callable[[float], str]) -> tuple[NDArray[np.intp], list[str]]:
     known = np.isfinite(values)
     if np.count_nonzero(known) < 2:
-        return np.full(values.size, -1, dtype=np.intp), []
-    # A quarter of each: differences of the largest numbers overflow.
-    edges = np.unique(4.0 * np.quantile(values[known] / 4.0, np.linspace(0.0, 1.0, MOST_BINS + 1)))
+        return _no_bins(values)
+    edges = _quantiles(values[known])
+    return _codes(values, known, edges), [f"{show(low)} to {show(high)}" for low, high in pairwise(edges)]
+
+
+def _no_bins(values: FloatArray) -> tuple[NDArray[np.intp], list[str]]:
+    return np.full(values.size, -1, dtype=np.intp), []
+
+
+def _codes(values: FloatArray, known: NDArray[np.bool_], edges: FloatArray) -> NDArray[np.intp]:
     codes = np.full(values.size, -1, dtype=np.intp)
     codes[known] = np.clip(np.searchsorted(edges, values[known], side="right") - 1, 0, max(edges.size - 2, 0))
-    names = [f"{show(low)} to {show(high)}" for low, high in pairwise(edges)]
-    return codes, names
+    return codes

@@ -18,14 +18,19 @@ from mislabel.data.corrections import why_not_written
 from mislabel.data.formats.contract import Dialect
 from mislabel.data.large_tables import LargeTable
 from mislabel.data.number_text import Notation
+from mislabel.data.plain_columns import PlainColumns
 from mislabel.data.table_files import TableFile
 from mislabel.decisions import coverage
 from mislabel.decisions.patterns import confidence_words
 from mislabel.report.drawn_sample import DrawnSample
 from mislabel.report.findings import Findings
+from mislabel.report.kind_words import detection_line, kind_facts, meaning_line
 from mislabel.report.plain_words import number
-from mislabel.report.words import model_line, pattern_line, summary_lines, trust_lines
+from mislabel.report.telling import telling_column
+from mislabel.report.words import fit_lines, model_line, pattern_line, summary_lines
 
+#: Of what the page is made from; another number where a page of before cannot be shown as it is.
+CONTENT_FORMAT = "mislabel-report/1"
 #: Rows with their own features and neighbours; the rest are shown by their numbers alone.
 MOST_DETAILED = 2000
 #: Rows in the page: of larger tables, so many of the most suspicious.
@@ -123,8 +128,10 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
         "z": _packed(table["z"].clip(-_LARGEST_Z, _LARGEST_Z), "<f4"),
         "q": _packed(table["q_value"], "<f4"),
         "suspect": _packed(table["suspect"], "u1"),
+        "detectable": _packed(table["detectable"], "<f4"),
     }
     return {
+        "format": CONTENT_FORMAT,
         "version": __version__,
         "audit": _audit_id(rows),
         "file": _file(audit, source),
@@ -134,7 +141,9 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
         "fdr": audit.fdr,
         "suspects": audit.n_suspects,
         "words": summary_lines(audit, source.decimal)[:2],
-        "trust": [model_line(audit), *trust_lines(audit, source.decimal)],
+        "meaning": meaning_line(audit),
+        "kinds": _kinds(audit, source.decimal),
+        "trust": [model_line(audit), *fit_lines(audit, source.decimal)],
         "patternLine": pattern_line(audit),
         "patterns": _patterns(audit, kept),
         "used": audit.used,
@@ -148,8 +157,14 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
         "certificate": _certificate(audit, source, kept),
         "ids": _ids(audit, kept),
         "details": details.content(audit, kept),
+        "telling": details.telling(audit),
         "cells": _cells(source, audit.label),
     }
+
+
+def _kinds(audit: Findings, decimal: str) -> list[dict[str, str]]:
+    facts = {**kind_facts(audit, decimal), "Detection limit": detection_line(audit, decimal)}
+    return [{"name": name, "words": words} for name, words in facts.items()]
 
 
 def _sides(signs: pd.Series) -> NDArray[np.int8]:
@@ -278,9 +293,10 @@ class _Details:
         """Ranks in the page are places in ``kept``."""
         positions = audit.positions[self.ranks]
         columns = audit.used[:MOST_FEATURES]
-        shown = np.unique(np.concatenate([positions, self.near.ravel()])).astype(np.intp)
+        shown = self.shown(audit)
         where = {int(position): k for k, position in enumerate(shown)}
         subset = audit.frame_rows(shown, columns)
+        missing = PlainColumns.of(subset).apply(subset)[0].isna().to_numpy()
         rank_of, ranks = audit.ranks, np.searchsorted(kept, self.ranks)
         return {
             "columns": columns,
@@ -294,6 +310,25 @@ class _Details:
                 for row, near_by in zip(self.near, self.similarity, strict=True)
             ],
             "nearOf": [int(rank) for rank in ranks],
+            "gaps": {str(k): np.flatnonzero(missing[k]).tolist() for k in np.flatnonzero(missing.any(axis=1)).tolist()},
+        }
+
+    def shown(self, audit: Findings) -> NDArray[np.intp]:
+        """Positions of the rows with features, and of their neighbours."""
+        return np.unique(np.concatenate([audit.positions[self.ranks], self.near.ravel()])).astype(np.intp)
+
+    def telling(self, audit: Findings) -> dict[str, Any] | None:
+        """The column to draw labels against, with the values of the rows that are shown; None where no column tells anything."""
+        found = telling_column(audit, audit.used[:MOST_FEATURES], self.shown(audit))
+        if found is None:
+            return None
+        return {
+            "column": found.column,
+            "kind": found.kind,
+            "names": None if found.names is None else [_cell(name) for name in found.names],
+            "share": round(found.share, 4),
+            "x": _packed(found.shown, "<f8"),
+            "back": {"x": _packed(found.others, "<f8"), "y": _packed(found.labels, "<f8")},
         }
 
 
@@ -345,6 +380,7 @@ def _histogram(z: NDArray[np.float64], suspect: NDArray[np.bool_]) -> dict[str, 
         "trusted": np.histogram(clipped[~suspect], edges)[0].tolist(),
         "suspect": np.histogram(clipped[suspect], edges)[0].tolist(),
         "cut": cut,
+        "beyond": int(np.count_nonzero(np.abs(z) > edges[-1])),
     }
 
 

@@ -7,23 +7,43 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from mislabel._common.atomic_files import atomic_write
-from mislabel.report.content import Source, report_content
+from mislabel.errors import ResultsError
+from mislabel.report.content import CONTENT_FORMAT, Source, report_content
 from mislabel.report.findings import Findings
 
 #: Joined into one script, in this order.
-_SCRIPTS = ("numbers.js", "decisions.js", "exports.js", "certificate.js", "pictures.js", "review.js")
+_SCRIPTS = (
+    "elements.js",
+    "numbers.js",
+    "page_data.js",
+    "axes.js",
+    "decisions.js",
+    "served.js",
+    "exports.js",
+    "certificate.js",
+    "verdicts.js",
+    "bulk.js",
+    "opening.js",
+    "pictures.js",
+    "row_picture.js",
+    "detail.js",
+    "review.js",
+)
 #: How many levels of the content are written entry by entry, so that a large page is never held in one piece.
 _LEVELS = 2
+#: What stands around the data in a page.
+_START, _END = '<script type="application/json" id="content">', "</script>"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def render_page(content: dict[str, Any]) -> str:
-    """One self-contained HTML page; nothing in ``content`` can become markup or script."""
+    """One self-contained HTML page; nothing in ``content`` can become markup or script. With ``served`` it saves decisions."""
     return "".join(_pieces(content))
 
 
@@ -36,13 +56,8 @@ def write_report(audit: Findings, source: Source, path: str | Path) -> Path:
 
 
 def _pieces(content: dict[str, Any]) -> Iterator[str]:
-    folder = files("mislabel.report") / "page"
-    template, style, *scripts = (
-        (folder / name).read_text(encoding="utf-8") for name in ("page.html", "style.css", *_SCRIPTS)
-    )
-    script = "\n".join(scripts)
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    parts = {"style": style, "script": script, "script-hash": f"sha256-{digest}"}
+    template, style, script = _read("page.html"), _read("style.css"), _script()
+    parts = {"style": style, "script": script, "policy": policy(served="served" in content)}
     for number, piece in enumerate(template.split("%%")):
         if number % 2 == 0:
             yield piece
@@ -50,6 +65,38 @@ def _pieces(content: dict[str, Any]) -> Iterator[str]:
             yield from _embedded(content, _LEVELS)
         else:
             yield parts[piece]
+
+
+@cache
+def _read(name: str) -> str:
+    return (files("mislabel.report") / "page" / name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    return "\n".join(_read(name) for name in _SCRIPTS)
+
+
+def policy(*, served: bool) -> str:
+    """What the page is allowed: its own style and script, and to ask whoever served it; a file may ask nobody."""
+    digest = base64.b64encode(hashlib.sha256(_script().encode("utf-8")).digest()).decode("ascii")
+    asked = "'self'" if served else "'none'"
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data: blob:; "
+        f"connect-src {asked}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def read_content(path: Path) -> dict[str, Any]:
+    """The data inside a page that was written before; of its markup and script nothing is taken."""
+    try:
+        text = path.read_text(encoding="utf-8").partition(_START)[2].partition(_END)[0]
+        content = json.loads(text)
+        found = content["format"] if isinstance(content, dict) else None
+    except (ValueError, KeyError, RecursionError):
+        found = None
+    if found != CONTENT_FORMAT:
+        raise ResultsError(f"{path} was not written by this version of mislabel: audit the file again.")
+    return dict(content)
 
 
 def _embedded(content: Any, levels: int) -> Iterator[str]:

@@ -9,7 +9,7 @@ from mislabel.decisions.patterns import confidence_words
 from mislabel.estimators.mean_functions import mean_words
 from mislabel.estimators.process import CONSTANT
 from mislabel.report.findings import Findings
-from mislabel.report.kind_words import detection_lines, is_weak, kind_lines, promise_lines
+from mislabel.report.kind_words import detection_line, is_weak, kind_facts, promise_line
 from mislabel.report.plain_words import count, number, percent, plain_text
 
 
@@ -49,7 +49,8 @@ def _how_called(audit: Findings) -> str:
     if audit.threshold == "fdr" or audit.cutoff is None:
         return f" at a false discovery rate of {percent(audit.fdr)}"
     if audit.threshold == "top-k":
-        return f" since the {audit.cutoff:,.0f} most suspicious were asked for"
+        were = "was" if audit.cutoff == 1 else "were"
+        return f" since the {audit.cutoff:,.0f} most suspicious {were} asked for"
     return f" beyond {audit.cutoff:g} standard deviations" if audit.threshold == "z" else f" by {audit.threshold}"
 
 
@@ -57,7 +58,8 @@ def pattern_line(audit: Findings) -> str:
     """What the suspects have in common, or that they have nothing."""
     if audit.patterns:
         told = [
-            f"{pattern.positions.size} suspects fit {plain_text(pattern.words, 90)} ({confidence_words(pattern.p_value)})"
+            f"{count(pattern.positions.size, 'suspect')} {'fits' if pattern.positions.size == 1 else 'fit'} "
+            f"{plain_text(pattern.words, 90)} ({confidence_words(pattern.p_value)})"
             for pattern in audit.patterns[:3]
         ]
         more = len(audit.patterns) - len(told)
@@ -93,7 +95,13 @@ def set_aside_line(audit: Findings) -> str:
 
 
 def trust_lines(audit: Findings, decimal: str = ".") -> list[str]:
-    """How sure all this is: fit, spread of clean labels, calibration."""
+    """How sure all this is: fit, spread of clean labels, what kind they are, what the rate means, and what would be noticed."""
+    kinds = list(kind_facts(audit, decimal).values())
+    return [*fit_lines(audit, decimal), *kinds, promise_line(audit), detection_line(audit, decimal)]
+
+
+def fit_lines(audit: Findings, decimal: str = ".") -> list[str]:
+    """How well the others predict a label, how right ones spread, and what the fit could not do."""
     model = audit.model
     evidence = model.calibrated_evidence_
     calibration = model.calibration_
@@ -119,7 +127,6 @@ def trust_lines(audit: Findings, decimal: str = ".") -> list[str]:
             f"Clean labels spread differently from what the model alone would promise{tails}{larger}; z, p-values and "
             "intervals allow for that."
         )
-    lines += kind_lines(audit, decimal)
     if model.n_copies_:
         lines.append(
             f"{count(model.n_copies_, 'row')} repeat an earlier one, label included: each such record was judged once, and all "
@@ -131,4 +138,4 @@ def trust_lines(audit: Findings, decimal: str = ".") -> list[str]:
         lines.append("The noise that clean labels have could not be told: trust the ranking more than the cut.")
     if not model.converged_:
         lines.append(f"The solver stopped at a residual of {model.residual_:.1e}.")
-    return [*lines, *promise_lines(audit), *detection_lines(audit, decimal)]
+    return lines

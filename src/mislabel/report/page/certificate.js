@@ -116,10 +116,9 @@ const reviewCertificate = ({ order, confidence, expected }) => {
 };
 
 /* The section of the page: what is certain so far, and the way through the random sample. */
-const certificatePanel = ({ content, size, unpack, decisionOf, plural, make, open }) => {
+const certificatePanel = ({ content, size, unpack, decisionOf, open }) => {
   const given = content.certificate;
   if (!given) return null;
-  const $ = (id) => document.getElementById(id);
   const drawn = unpack(given.order, Int32Array); // ranks, in random order
   const rankAt = Int32Array.from(drawn).sort();
   const placeOf = new Int32Array(size).fill(-1);
@@ -200,5 +199,5 @@ const certificatePanel = ({ content, size, unpack, decisionOf, plural, make, ope
     return [make("div", { class: "sample-line" }, make("span", {}, `Number ${(turn + 1).toLocaleString("en")} of the random sample. ${boundLine}`),
       ...(rank === next() ? [make("span", { class: "muted" }, "Keep the label if it is right.")] : [make("button", { type: "button", id: "sample-on", disabled: next() === null, onclick: goOn }, ...onward())]))];
   };
-  return { draw, drawShown, rowLine, goOn, boundLine: () => boundLine };
+  return { draw, drawShown, rowLine, goOn, next, boundLine: () => boundLine };
 };

@@ -1,16 +1,11 @@
 "use strict";
-/* Decisions as the browser keeps them: by the position of a row in its file, which no later audit of that file changes.
+/* What a decision is, and when one that was made before still holds.
 
-   Stored as {format: 2, audit, saved, decisions: [[position, decision]]}; a decision is {action, value, note, label, suggested,
-   audit, row, together}: with what the row showed when it was decided, and in which audit. Those decided together with others,
-   or by a note alone, say nothing of whether anybody looked at this row. */
-const decisionStore = ({ key, audit, size, labelAt }) => {
-  const FORMAT = 2;
+   Decisions go by the position of a row in its file, which no later audit of that file changes. One is {action, value, note, label,
+   suggested, audit, row, together}: with what the row showed when it was decided, and in which audit. Those decided together with
+   others, or by a note alone, say nothing of whether anybody looked at this row. */
+const decisionRules = ({ audit, size, labelAt }) => {
   const ACTIONS = ["accept", "edit", "keep", "drop"];
-  const decisions = new Map();
-  let base = new Map(), baseText = null; // what this page last read from the store or wrote to it
-  let strangers = []; // stored by a tab that shows another reading of the file
-  let works = true, readable = true;
 
   const same = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null);
   const numberOrNull = (value) => (typeof value === "number" && Number.isFinite(value) ? value : null);
@@ -30,26 +25,44 @@ const decisionStore = ({ key, audit, size, labelAt }) => {
     if (label === null || decision.label === null) return label === decision.label;
     return Math.abs(label - decision.label) <= 1e-12 * Math.abs(label);
   };
+  /* Decisions by position, and those entries that are none about this file. */
+  const sorted = (entries) => {
+    const found = new Map(), misfits = [];
+    for (const entry of entries) {
+      const [position, stored] = Array.isArray(entry) ? entry : [];
+      const decision = checked(position, stored);
+      if (decision && fits(position, decision)) found.set(position, decision);
+      else misfits.push(entry);
+    }
+    return { found, misfits };
+  };
+  return { audit, same, checked, fits, sorted };
+};
+
+/* Decisions as the browser keeps them, stored as {format: 2, audit, saved, decisions: [[position, decision]]}. */
+const browserStore = ({ key, rules }) => {
+  const FORMAT = 2;
+  const { audit, same, checked } = rules;
+  const decisions = new Map();
+  let base = new Map(), baseText = null; // what this page last read from the store or wrote to it
+  let strangers = []; // stored by a tab that shows another reading of the file
+  let works = true, readable = true;
 
   /* {found, misfits, older} of a stored text; null where it is no state at all. */
   const parsed = (text) => {
-    const state = { found: new Map(), misfits: [], older: 0 };
-    if (text === null) return state;
+    if (text === null) return { found: new Map(), misfits: [], older: 0 };
     let content;
     try {
       content = JSON.parse(text);
     } catch (error) {
       return null;
     }
-    if (Array.isArray(content)) return { ...state, older: content.length };
+    if (Array.isArray(content)) return { found: new Map(), misfits: [], older: content.length };
     if (content?.format !== FORMAT || !Array.isArray(content.decisions)) return null;
-    for (const entry of content.decisions) {
-      const [position, stored] = Array.isArray(entry) ? entry : [];
-      const decision = checked(position, stored && typeof stored === "object" ? { audit: content.audit, ...stored } : stored);
-      if (decision && fits(position, decision)) state.found.set(position, decision);
-      else state.misfits.push(entry);
-    }
-    return state;
+    const named = content.decisions.map((entry) => (Array.isArray(entry) && entry[1] && typeof entry[1] === "object" ? [entry[0], { audit: content.audit, ...entry[1] }] : entry));
+    const { found, misfits } = rules.sorted(named);
+    const misfit = new Set(misfits);
+    return { found, misfits: content.decisions.filter((_, k) => misfit.has(named[k])), older: 0 };
   };
   const written = () => JSON.stringify({
     format: FORMAT, audit, saved: new Date().toISOString(), decisions: [...decisions, ...strangers].sort(([one], [other]) => one - other),
@@ -136,6 +149,18 @@ const decisionStore = ({ key, audit, size, labelAt }) => {
     if (readable) write();
     return elsewhere;
   };
+  /* Settings of the page, by name; null where nothing is kept. */
+  const setting = (name, value) => {
+    try {
+      if (value !== undefined) localStorage.setItem(`mislabel setting:${name}`, JSON.stringify(value));
+      return JSON.parse(localStorage.getItem(`mislabel setting:${name}`));
+    } catch (error) {
+      return null;
+    }
+  };
+  /* Call whenever another tab stored something. */
+  const watch = (changed) => window.addEventListener("storage", (event) => { if (event.key === key) changed(sync()); });
 
-  return { decisions, load, sync, change, same, works: () => works };
+  const problem = () => (works ? "" : "This browser does not keep the decisions of this page: export them before you close it.");
+  return { decisions, load, sync, change, same, setting, watch, problem };
 };

@@ -1,18 +1,24 @@
 "use strict";
 /* What leaves the page: the decisions, and a table with the labels they make. */
-const auditExports = ({ content, rows, rankOf, idOf, decisions, write }) => {
+const auditExports = ({ data, decisions }) => {
+  const { content, rows, size, rankOf, idOf, numbers: { write } } = data;
   const { file, cells } = content;
-  const size = rows.position.length;
 
   const decisionList = () => [...decisions].map(([position, decision]) => ({
     position, row: rankOf.has(position) ? idOf(rankOf.get(position)) : decision.row ?? (content.ids ? null : String(position)),
     label: decision.label, action: decision.action, value: decision.value, note: decision.note,
     reviewed: !decision.together,
   })).sort((one, other) => one.position - other.position);
-  const decisionsText = () => JSON.stringify({
+  const inFile = (list) => ({
     format: "mislabel-decisions/1", file: { name: file.name, sha256: file.sha256, rows: file.rows, sheet: file.sheet, decimal: file.decimal, thousands: file.thousands },
-    label: content.label, decisions: decisionList(),
-  }, null, 1);
+    label: content.label, decisions: list,
+  });
+  const decisionsText = () => JSON.stringify(inFile(decisionList()), null, 1);
+  /* The same with what the page must know again: what was suggested and in which audit, settings, and what is about no row here. */
+  const savedText = ({ strangers, settings }) => {
+    const list = decisionList().map((item) => ({ ...item, suggested: decisions.get(item.position).suggested, audit: decisions.get(item.position).audit }));
+    return JSON.stringify({ ...inFile([...list, ...strangers].sort((one, other) => one.position - other.position)), settings }, null, 1);
+  };
 
   /* Which table the page can make, what it is called, and what it is not. */
   const extension = (/(\.(csv|tsv|txt))?\.[^.]+$/i.exec(file.name) ?? [""])[0];
@@ -58,5 +64,5 @@ const auditExports = ({ content, rows, rankOf, idOf, decisions, write }) => {
     return (dialect.mark ? "\ufeff" : "") + lines.join(dialect.lineEnd) + dialect.lineEnd;
   };
 
-  return { extension, table, available, decisionsText, tableText };
+  return { extension, table, available, decisionsText, savedText, tableText };
 };

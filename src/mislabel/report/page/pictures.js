@@ -1,33 +1,14 @@
 "use strict";
 /* The pictures of the page: label against expected, histogram of z, calibration, noise by column. */
-const auditPictures = ({ content, rows, decisionOf, show, fixed, plural, make, current, pick }) => {
-  const $ = (id) => document.getElementById(id);
-  const size = rows.position.length;
+const auditPictures = ({ data, decisionOf, current, pick }) => {
+  const { content, rows, size, numbers: { show, fixed } } = data;
+  const { around, ticks, inside, beyond, pointer } = axes;
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const updateColors = () => { color.trusted = color("--trusted"); color.suspect = color("--suspect"); color.decided = color("--decided"); };
+  const MOST_MEDIANS = 4;
   let place = null;
-  const extent = (values, low, high) => {
-    // The central bulk sets the scale; a slip of three decimals must not flatten everything else.
-    const some = [];
-    const stride = Math.max(1, Math.floor(values.length / 20000));
-    for (let i = 0; i < values.length; i += stride) if (Number.isFinite(values[i])) some.push(values[i]);
-    some.sort((a, b) => a - b);
-    const at = (share) => some[Math.min(some.length - 1, Math.floor(share * some.length))];
-    const middle = at(high) - at(low);
-    return [Math.max(some[0], at(low) - 0.75 * middle), Math.min(some[some.length - 1], at(high) + 0.75 * middle)];
-  };
-  const limits = (() => {
-    const a = extent(rows.expected, 0, 1), b = extent(rows.label, 0.02, 0.98);
-    const low = Math.min(a[0], b[0]), high = Math.max(a[1], b[1]);
-    const pad = 0.04 * (high - low || 1);
-    return [low - pad, high + pad];
-  })();
-  const ticks = (low, high, count = 5) => {
-    const raw = (high - low) / count, power = 10 ** Math.floor(Math.log10(raw));
-    const unit = [1, 2, 5, 10].map((k) => k * power).find((value) => value >= raw);
-    const found = [];
-    for (let value = Math.ceil(low / unit) * unit; value <= high; value += unit) found.push(Math.abs(value) < unit * 1e-9 ? 0 : value);
-    return found;
-  };
+  const range = around(rows.label, rows.expected);
+
   const drawScatter = () => {
     const canvas = $("scatter");
     const box = canvas.getBoundingClientRect();
@@ -38,66 +19,68 @@ const auditPictures = ({ content, rows, decisionOf, show, fixed, plural, make, c
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
     pen.clearRect(0, 0, box.width, box.height);
-    const [low, high] = limits;
-    const left = 52, right = 8, top = 8, bottom = 40;
-    const x = (value) => left + ((value - low) / (high - low)) * (box.width - left - right);
-    const y = (value) => box.height - bottom - ((value - low) / (high - low)) * (box.height - top - bottom);
+    const [low, high] = range;
+    const left = 60, right = 12, top = 12, bottom = 40;
+    const x = (value) => left + ((inside(value, range) - low) / (high - low)) * (box.width - left - right);
+    const y = (value) => box.height - bottom - ((inside(value, range) - low) / (high - low)) * (box.height - top - bottom);
     pen.font = "12px system-ui, sans-serif";
     pen.fillStyle = color("--muted");
     pen.strokeStyle = color("--line");
-    for (const tick of ticks(low, high)) {
+    let free = -Infinity;
+    for (const tick of ticks(range)) {
+      const text = show(tick, 6);
       pen.beginPath(); pen.moveTo(left, y(tick)); pen.lineTo(box.width - right, y(tick)); pen.stroke();
-      pen.textAlign = "right"; pen.fillText(show(tick, 4), left - 5, y(tick) + 4);
-      pen.textAlign = "center"; pen.fillText(show(tick, 4), x(tick), box.height - bottom + 16);
+      pen.textAlign = "right"; pen.fillText(text, left - 5, y(tick) + 4);
+      // Long numbers leave out every other one.
+      const half = pen.measureText(text).width / 2;
+      if (x(tick) - half < free || x(tick) + half > box.width) continue;
+      pen.textAlign = "center"; pen.fillText(text, x(tick), box.height - bottom + 16);
+      free = x(tick) + half + 6;
     }
     pen.textAlign = "center";
     pen.fillText("expected", (left + box.width - right) / 2, box.height - 6);
-    pen.save(); pen.translate(12, (box.height - bottom) / 2); pen.rotate(-Math.PI / 2); pen.fillText("label", 0, 0); pen.restore();
+    pen.save(); pen.translate(11, (box.height - bottom) / 2); pen.rotate(-Math.PI / 2); pen.fillText("label", 0, 0); pen.restore();
     pen.setLineDash([4, 4]);
     pen.beginPath(); pen.moveTo(x(low), y(low)); pen.lineTo(x(high), y(high)); pen.stroke();
     pen.setLineDash([]);
     let outside = 0;
     const dot = (rank, radius, fill) => {
-      const value = rows.label[rank];
-      if (!Number.isFinite(value)) return;
-      const clipped = Math.min(Math.max(value, low), high);
-      if (clipped !== value) outside++;
+      const label = rows.label[rank], expected = rows.expected[rank];
+      if (!Number.isFinite(label) || !Number.isFinite(expected)) return;
+      const right = beyond(expected, range), up = beyond(label, range);
       pen.fillStyle = fill;
-      pen.beginPath(); pen.arc(x(Math.min(Math.max(rows.expected[rank], low), high)), y(clipped), radius, 0, 7); pen.fill();
+      pen.beginPath();
+      if (right || up) {
+        outside++;
+        for (const [a, b] of pointer(x(expected), y(label), right, -up, radius + 2.5)) pen.lineTo(a, b);
+      } else pen.arc(x(expected), y(label), radius, 0, 7);
+      pen.fill();
     };
     pen.globalAlpha = size > 5000 ? 0.25 : 0.6;
     const small = size > 20000 ? 1.2 : 2.2;
-    for (let rank = size - 1; rank >= 0; rank--) if (!rows.suspect[rank]) dot(rank, small, color.trusted);
+    for (let rank = size - 1; rank >= 0; rank--) if (!rows.suspect[rank] && !decisionOf(rank)) dot(rank, small, color.trusted);
     pen.globalAlpha = 0.9;
     for (let rank = size - 1; rank >= 0; rank--) if (rows.suspect[rank] || decisionOf(rank)) dot(rank, 4, decisionOf(rank) ? color.decided : color.suspect);
     const chosen = current();
     if (chosen >= 0 && Number.isFinite(rows.label[chosen])) {
       pen.globalAlpha = 1; pen.strokeStyle = color("--accent"); pen.lineWidth = 2;
-      pen.beginPath(); pen.arc(x(rows.expected[chosen]), y(Math.min(Math.max(rows.label[chosen], low), high)), 8, 0, 7); pen.stroke();
+      pen.beginPath(); pen.arc(x(rows.expected[chosen]), y(rows.label[chosen]), 9, 0, 7); pen.stroke();
     }
     pen.globalAlpha = 1;
-    $("clipped").textContent = outside ? `${plural(outside, "label")} beyond the picture, drawn at its edge` : "";
-    place = { x, y, low, high };
+    $("clipped").textContent = outside ? `The axes hold the bulk of the labels: ${outside === 1 ? "1 label beyond them is drawn as a triangle" : `${outside.toLocaleString("en")} labels beyond them are drawn as triangles`} at the rim.` : "";
+    place = { x, y };
   };
   $("scatter").addEventListener("click", (event) => {
     const box = $("scatter").getBoundingClientRect();
     let best = -1, nearest = 15;
     for (let rank = 0; rank < size; rank++) {
       if (!Number.isFinite(rows.label[rank]) || (!rows.suspect[rank] && size > 20000)) continue;
-      const distance = Math.hypot(place.x(rows.expected[rank]) - (event.clientX - box.left), place.y(Math.min(Math.max(rows.label[rank], place.low), place.high)) - (event.clientY - box.top)) - (rows.suspect[rank] ? 5 : 0);
+      const distance = Math.hypot(place.x(rows.expected[rank]) - (event.clientX - box.left), place.y(rows.label[rank]) - (event.clientY - box.top)) - (rows.suspect[rank] ? 5 : 0);
       if (distance < nearest) { nearest = distance; best = rank; }
     }
     if (best >= 0) pick(best);
   });
-  const updateColors = () => { color.trusted = color("--trusted"); color.suspect = color("--suspect"); color.decided = color("--decided"); };
 
-  const NS = "http://www.w3.org/2000/svg";
-  const svg = (tag, attributes, ...children) => {
-    const element = document.createElementNS(NS, tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    element.append(...children);
-    return element;
-  };
   const drawHistogram = () => {
     const { edges, trusted, suspect, cut } = content.histogram;
     const width = 420, height = 240, left = 40, bottom = 34, top = 10;
@@ -116,7 +99,10 @@ const auditPictures = ({ content, rows, decisionOf, show, fixed, plural, make, c
     for (const share of [0.25, 1]) drawing.append(svg("text", { x: left - 4, y: y(most * share) + 4, "text-anchor": "end" }, String(Math.round(most * share))));
     if (cut !== null && cut < 6) for (const sign of [-1, 1]) drawing.append(svg("line", { x1: x(sign * cut), x2: x(sign * cut), y1: top, y2: height - bottom, stroke: "var(--ink)", "stroke-dasharray": "4 3" }));
     $("histogram").replaceChildren(drawing);
-    if (cut !== null) $("histogram-caption").textContent = `How far labels are off, in standard deviations (z). Suspects have |z| of at least ${fixed(cut, 1)}. Heights are on a square-root scale.`;
+    const found = suspect.reduce((a, b) => a + b, 0), rim = content.histogram.beyond;
+    const told = cut === null ? "" : found === 1 ? ` The suspect has |z| of ${fixed(cut, 1)}.` : ` Suspects have |z| of at least ${fixed(cut, 1)}.`;
+    const far = rim ? ` ${plural(rim, "label")} beyond ±6 ${rim === 1 ? "is" : "are"} in the outermost bars.` : "";
+    $("histogram-caption").textContent = `How far labels are off, in standard deviations (z).${told}${far} Heights are on a square-root scale.`;
   };
   const drawCalibration = () => {
     const width = 420, height = 260, left = 44, bottom = 38;
@@ -137,19 +123,24 @@ const auditPictures = ({ content, rows, decisionOf, show, fixed, plural, make, c
   const drawDetectable = () => {
     const { sizes, shares } = content.detectable;
     if (sizes.length < 2) { $("detectable").replaceChildren("No error of any plausible size would be noticed in most rows."); return; }
-    const width = 420, height = 260, left = 44, bottom = 38, most = sizes[sizes.length - 1] || 1;
-    const x = (value) => left + (value / most) * (width - left - 24), y = (share) => height - bottom - share * (height - bottom - 10);
+    const width = 420, height = 260, left = 44, bottom = 38;
+    // A few rows that need far larger errors must not squash the rest.
+    const middle = sizes[shares.findIndex((share) => share >= 0.5)] ?? sizes[sizes.length - 1];
+    const most = Math.min(sizes[sizes.length - 1], MOST_MEDIANS * middle) || 1, last = sizes.findLastIndex((value) => value <= most);
+    const x = (value) => left + (inside(value, [0, most]) / most) * (width - left - 24), y = (share) => height - bottom - share * (height - bottom - 10);
     const steps = [`${x(0)},${y(0)}`];
-    sizes.forEach((value, k) => steps.push(`${x(value).toFixed(1)},${y(k ? shares[k - 1] : 0).toFixed(1)}`, `${x(value).toFixed(1)},${y(shares[k]).toFixed(1)}`));
+    sizes.slice(0, last + 1).forEach((value, k) => steps.push(`${x(value).toFixed(1)},${y(k ? shares[k - 1] : 0).toFixed(1)}`, `${x(value).toFixed(1)},${y(shares[k]).toFixed(1)}`));
+    steps.push(`${x(most)},${y(shares[last]).toFixed(1)}`);
     const half = sizes[shares.findIndex((share) => share >= 0.5)];
     const told = half === undefined ? "In less than half of the rows would any error of a plausible size be noticed." : `An error of ${show(half, 2)} would probably be noticed in half of the rows.`;
+    const rest = Math.round(100 * (1 - shares[last]));
     const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": told },
       svg("polyline", { points: steps.join(" "), fill: "none", stroke: "var(--accent)", "stroke-width": "2.5" }));
-    for (const tick of ticks(0, most, 4)) drawing.append(svg("text", { x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, show(tick, 3)));
+    for (const tick of ticks([0, most], 4)) drawing.append(svg("text", { x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, show(tick, 3)));
     for (const tick of [0, 0.25, 0.5, 0.75, 1]) drawing.append(svg("text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, `${100 * tick} %`));
     drawing.append(svg("text", { x: x(most / 2), y: height - 4, "text-anchor": "middle" }, "size of the error, in the labels' unit"));
     $("detectable").replaceChildren(drawing);
-    $("detectable-words").textContent = told;
+    $("detectable-words").textContent = told + (rest ? ` ${rest} % of the rows need larger errors than the picture shows, or none would be noticed there.` : "");
   };
   const drawFeatures = () => {
     $("features").replaceChildren(...content.byFeature.map((entry) => {
@@ -160,7 +151,7 @@ const auditPictures = ({ content, rows, decisionOf, show, fixed, plural, make, c
         const fill = make("div", { class: "fill" });
         fill.style.width = `${(100 * share) / most}%`;
         bars.append(make("span", { class: "name", dir: "auto", role: "listitem" }, bin.name), make("span", { class: "track" }, fill),
-          make("span", {}, `${bin.suspects} of ${bin.count.toLocaleString("en")}, |z| ${fixed(bin.z, 2)}`));
+          make("span", {}, `${bin.suspects.toLocaleString("en")} of ${bin.count.toLocaleString("en")}, |z| ${fixed(bin.z, 2)}`));
       }
       const told = entry.p < 1e-4 ? "a clear difference" : entry.p < 0.01 ? "probably a difference" : "no clear difference";
       return make("figure", {}, make("figcaption", { dir: "auto" }, make("strong", {}, entry.column), ` — ${told}`), bars);

@@ -1,0 +1,26 @@
+"use strict";
+/* Elements of the page, made one by one: whatever stands in a file is text and never markup. */
+const $ = (id) => document.getElementById(id);
+const make = (tag, attributes = {}, ...children) => {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "class") element.className = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+};
+const svg = (tag, attributes, ...children) => {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+};
+const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+const announce = (message) => { $("live").textContent = message; };
+const notice = (id, text, ...buttons) => {
+  $(id)?.remove();
+  if (text) $("notices").append(make("p", { class: "notice", id, dir: "auto" }, text, ...buttons.map(([name, action]) => make("button", { type: "button", onclick: action }, name))));
+};
