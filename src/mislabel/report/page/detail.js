@@ -74,8 +74,8 @@ const rowDetail = ({ data, verdicts, drawn, onAccept, focusRow, sampleLine }) =>
   const draw = (rank, columns) => {
     const left = make("div", {}, make("h3", {}, "Evidence"), facts(rank), ...ownFeatures(rank));
     const right = make("div", {}, ...drawn(rank), make("h3", {}, "Most similar trusted rows"), neighbours(rank));
-    return make("tr", { class: "detail" }, make("td", { colspan: String(columns) }, make("div", { class: "detail-grid" }, left, right), actions(rank),
-      make("p", { id: "edit-problem", class: "problem" }), ...sampleLine(rank)));
+    return make("tr", { class: "detail" }, make("td", { colspan: String(columns) }, actions(rank), make("p", { id: "edit-problem", class: "problem" }),
+      ...sampleLine(rank), make("div", { class: "detail-grid" }, left, right)));
   };
   return { draw };
 };

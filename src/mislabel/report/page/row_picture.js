@@ -3,7 +3,8 @@
 const rowPicture = ({ data }) => {
   const { content, rows, size, unpack, nearOf, labelText, shownId, numbers: { show } } = data;
   const { around, ticks, inside, beyond, pointer } = axes;
-  const MOST = 500, WIDTH = 520, HEIGHT = 280, LEFT = 62, RIGHT = 14, TOP = 14, BOTTOM = 44;
+  const MOST = 500, WIDEST = 520, NARROWEST = 230, AROUND = 96, HEIGHT = 280, LEFT = 62, RIGHT = 14, TOP = 14, BOTTOM = 44;
+  let width = WIDEST;
   const given = content.telling && { ...content.telling, x: unpack(content.telling.x, Float64Array), backX: unpack(content.telling.back.x, Float64Array), backY: unpack(content.telling.back.y, Float64Array) };
 
   /* What stands on the horizontal axis: the telling column, or what is expected where the row has no value in it. */
@@ -27,7 +28,7 @@ const rowPicture = ({ data }) => {
   const tickText = (shownBy, tick) => (shownBy.kind === "date" ? new Date(tick * 1000).toISOString().slice(0, 10) : show(tick, 6));
   const drawAxes = (drawing, shownBy, across, up, x, y) => {
     for (const tick of ticks(up, 4)) {
-      drawing.append(svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(tick), y2: y(tick), stroke: "var(--line)" }),
+      drawing.append(svg("line", { x1: LEFT, x2: width - RIGHT, y1: y(tick), y2: y(tick), stroke: "var(--line)" }),
         svg("text", { x: LEFT - 6, y: y(tick) + 4, "text-anchor": "end" }, show(tick, 6)));
     }
     const short = (name) => (name.length > 10 ? `${name.slice(0, 9)}…` : name);
@@ -35,11 +36,11 @@ const rowPicture = ({ data }) => {
     let free = -Infinity;
     for (const [value, text] of marks) {
       const half = 3.6 * text.length;
-      if (x(value) - half < free || x(value) + half > WIDTH) continue;
+      if (x(value) - half < free || x(value) + half > width) continue;
       drawing.append(svg("text", { x: x(value), y: HEIGHT - BOTTOM + 17, "text-anchor": "middle" }, text));
       free = x(value) + half + 4;
     }
-    drawing.append(svg("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, shownBy.name.length > 50 ? `${shownBy.name.slice(0, 49)}…` : shownBy.name));
+    drawing.append(svg("text", { x: (LEFT + width - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, shownBy.name.length > 50 ? `${shownBy.name.slice(0, 49)}…` : shownBy.name));
   };
   const caption = (rank, shownBy, rim) => {
     const column = shownBy.name === given?.column;
@@ -53,16 +54,18 @@ const rowPicture = ({ data }) => {
   /* The elements to show above the neighbours of a row; none for a label that is missing and expected nowhere. */
   const draw = (rank) => {
     if (!Number.isFinite(rows.expected[rank])) return [];
+    // As wide as it is drawn, so that its words are not small on a narrow screen.
+    width = Math.min(Math.max(document.documentElement.clientWidth - AROUND, NARROWEST), WIDEST);
     const shownBy = byColumn(rank) ?? byExpected(rank);
     const low = rows.expected[rank] - rows.half[rank], high = rows.expected[rank] + rows.half[rank];
     const shownX = shownBy.near.map((other) => other.x).filter(Number.isFinite);
     const across = shownBy.names ? [-0.6, shownBy.names.length - 0.4] : widened(around(shownBy.backX), [shownBy.x, ...shownX]);
     const up = widened(around(shownBy.backY), [low, high, ...shownBy.near.map((other) => rows.label[other.rank])]);
-    const x = (value) => LEFT + ((inside(value, across) - across[0]) / (across[1] - across[0])) * (WIDTH - LEFT - RIGHT);
+    const x = (value) => LEFT + ((inside(value, across) - across[0]) / (across[1] - across[0])) * (width - LEFT - RIGHT);
     const y = (value) => HEIGHT - BOTTOM - ((inside(value, up) - up[0]) / (up[1] - up[0])) * (HEIGHT - TOP - BOTTOM);
     // Rows of one category side by side rather than on top of each other.
     const aside = (k) => (shownBy.names ? (((k * 0.618034) % 1) - 0.5) * 0.6 : 0);
-    const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
+    const drawing = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img" });
     drawAxes(drawing, shownBy, across, up, x, y);
     let far = 0;
     const stride = Math.max(1, Math.floor(shownBy.backX.length / MOST));
