@@ -28,12 +28,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         mislabel(["demo", "--out", folder, "--quiet"])
         browser = playwright.chromium.launch(executable_path=program, args=QUIET)
-        for name, scheme, section in (
-            ("report-top", "light", "#title"),
-            ("report-review", "light", "#review"),
-            ("report-dark", "dark", "#title"),
+        for name, scheme, section, height in (
+            ("report-top", "light", "#title", 860),
+            ("report-review", "light", "#review", 1200),
+            ("report-dark", "dark", "#title", 860),
         ):
-            context = browser.new_context(viewport={"width": 1200, "height": 860}, color_scheme=scheme)
+            context = browser.new_context(viewport={"width": 1200, "height": height}, color_scheme=scheme)
             page = context.new_page()
             page.goto((Path(folder) / "report.html").as_uri())
             page.wait_for_selector("html[data-ready]")

@@ -12,6 +12,8 @@ from mislabel.report.server import HOST, LARGEST, ReviewServer
 from .pages import made_up, written
 from .test_kept_decisions import text
 
+START = '<script type="application/json" id="content">'
+
 
 @pytest.fixture
 def server(tmp_path):
@@ -193,6 +195,11 @@ def test_of_a_page_only_its_data_is_taken(tmp_path):
         ({}, "holds no report.html"),
         ({"a/report.html": "", "b/report.html": ""}, "holds several audits; name one"),
         ({"report.html": "<html>"}, "was not written by this version"),
+        ({"report.html": f'{START}{{"format": "mislabel-report/1"}}</script>'}, "is damaged: KeyError 'label'"),
+        (
+            {"report.html": f'{START}{{"format": "mislabel-report/1", "label": 1, "file": 2}}</script>'},
+            "is damaged: TypeError",
+        ),
         ({"report.html": '<script type="application/json" id="content">{</script>'}, "was not written by this version"),
         (
             {"report.html": '<script type="application/json" id="content">[]</script>'},

@@ -295,7 +295,7 @@ class _Details:
         columns = audit.used[:MOST_FEATURES]
         shown = self.shown(audit)
         where = {int(position): k for k, position in enumerate(shown)}
-        subset = audit.frame_rows(shown, columns)
+        subset = audit.frame_rows(shown, columns).reset_index(drop=True)
         missing = PlainColumns.of(subset).apply(subset)[0].isna().to_numpy()
         rank_of, ranks = audit.ranks, np.searchsorted(kept, self.ranks)
         return {

@@ -42,7 +42,8 @@ class KeptDecisions:
 
     def __init__(self, folder: Path, content: dict[str, Any]) -> None:
         self.path = folder / NAME
-        self._file, self._label = content["file"], content["label"]
+        self._label, file = content["label"], content["file"]
+        self._fingerprint, self._rows, self._sheet = file["sha256"], file["rows"], file.get("sheet")
         self._own = NOTHING
         self._alone = threading.Lock()
 
@@ -88,11 +89,11 @@ class KeptDecisions:
 
     def _checked(self, raw: bytes) -> Decisions:
         found = decisions_in(raw, self.path)
-        if found.fingerprint != self._file["sha256"] or found.rows != self._file["rows"]:
+        if found.fingerprint != self._fingerprint or found.rows != self._rows:
             raise DecisionsError(f"{self.path} holds decisions about another file ({found.file or 'without a name'}).")
         if found.label != self._label:
             raise DecisionsError(f"{self.path} holds decisions about the label {found.label!r}.")
-        if found.options.sheet != self._file.get("sheet"):
+        if found.options.sheet != self._sheet:
             raise DecisionsError(f"{self.path} holds decisions about the sheet {found.options.sheet!r}.")
         return found
 

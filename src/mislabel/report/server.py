@@ -50,8 +50,13 @@ class ReviewServer(ThreadingHTTPServer):
         content = content_in(folder)
         if not os.access(folder, os.W_OK):
             raise ResultsError(f"the folder {folder} cannot be written to: decisions could not be saved there.")
-        self.kept = KeptDecisions(folder, content)
-        self.label, self.file = str(content["label"]), str(content["file"]["name"])
+        try:
+            self.kept = KeptDecisions(folder, content)
+            self.label, self.file = str(content["label"]), str(content["file"]["name"])
+        except (KeyError, TypeError) as error:
+            raise ResultsError(
+                f"{folder / PAGE} is damaged: {type(error).__name__} {error}. Audit the file again."
+            ) from None
         self.page = render_page({**content, "served": {"path": str(self.kept.path)}}).encode("utf-8")
         self.token = secrets.token_urlsafe(32)
         try:
