@@ -23,14 +23,22 @@ def weight_parameters(model: Any, weights: FloatArray | None) -> dict[str, Float
         return {}
     params = {_NAME: np.asarray(weights, dtype=float)}
     with routed(model, params):
-        if not has_fit_parameter(model, _NAME):
+        if _passes_on(model) or not has_fit_parameter(model, _NAME):
             _check_parts(model, params)
     return params
 
 
 def routed(model: Any, params: dict[str, FloatArray] | None) -> config_context:
-    """scikit-learn's routing of weights to the parts that ask for them, where the model takes none itself."""
-    return config_context(enable_metadata_routing=bool(params) and not has_fit_parameter(model, _NAME))
+    """scikit-learn's routing of weights to the parts that ask for them, where a model consists of others."""
+    return config_context(enable_metadata_routing=bool(params) and _passes_on(model))
+
+
+def _passes_on(model: Any) -> bool:
+    """Whether a model consists of others, to which it passes what they ask for."""
+    try:
+        return isinstance(get_routing_for_object(model), MetadataRouter)
+    except NotImplementedError:
+        return False
 
 
 def _check_parts(model: Any, params: dict[str, FloatArray]) -> None:
@@ -63,4 +71,4 @@ def _asks(part: Any) -> bool:
     if takes:
         part.set_fit_request(sample_weight=True)
         part.set_score_request(sample_weight=True)
-    return takes or isinstance(get_routing_for_object(part), MetadataRouter)
+    return takes or _passes_on(part)
