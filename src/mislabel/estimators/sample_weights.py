@@ -36,7 +36,9 @@ def routed(model: Any, params: dict[str, FloatArray] | None) -> config_context:
 def _passes_on(model: Any) -> bool:
     """Whether a model consists of others, to which it passes what they ask for."""
     try:
-        return isinstance(get_routing_for_object(model), MetadataRouter)
+        # RidgeCV cannot be asked while routing is off.
+        with config_context(enable_metadata_routing=True):
+            return isinstance(get_routing_for_object(model), MetadataRouter)
     except NotImplementedError:
         return False
 
