@@ -87,15 +87,20 @@ def checked_labels(
     cells: Sequence[str] | None = None,
     counted: str = "",
     numbers: NumberOptions | None = None,
+    few: bool = False,
 ) -> Labels:
-    """The labels; refuses what is no number, and classes. See :func:`numbers_in`."""
+    """The labels; refuses what is no number, and classes. See :func:`numbers_in`.
+
+    few : whether these are a few of many labels, of which two different values say nothing.
+    """
     if is_truth(column, cells):
         raise classes(str(column.name), "holds true and false")
     words = sorted(_words(column, cells), key=str.casefold)
     if len({word.casefold() for word in words}) == CLASSES:
         raise classes(str(column.name), f"holds words ({words[0][:40]!r} and {words[-1][:40]!r})")
     labels = numbers_in(column, rows, "label", cells=cells, counted=counted, numbers=numbers, limits=True)
-    check_not_classes(labels, str(column.name))
+    if not few:
+        check_not_classes(labels, str(column.name))
     if cells is None and types.is_numeric_dtype(column.dtype):
         return Labels(labels)
     side = sides_of(cells_of(column) if cells is None else cells)

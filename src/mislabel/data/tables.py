@@ -83,13 +83,14 @@ def ids_of(frame: pd.DataFrame, id: str) -> NDArray[Any]:
 class FeatureEncoder:
     """Turns columns of a table into numbers: those that are numbers stay as they are, others go through skrub.
 
-    names : of the numbers that come out. types : which type each column has, in these rows and in further ones.
+    names : of the numbers that come out. types : which type each column has, in these rows and in further ones. sizes : what
+    columns of huge numbers are divided by. pipeline : what makes numbers of plain columns; None where they are numbers.
     """
 
     def __init__(self, types: dict[str, ColumnType], sizes: dict[str, float]) -> None:
         self.names = list(types)
-        self._pipeline: Any = None
-        self._types, self._sizes = types, sizes
+        self.pipeline: Any = None
+        self.types, self.sizes = types, sizes
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> tuple[NDArray[np.float64], FeatureEncoder]:
@@ -97,9 +98,9 @@ class FeatureEncoder:
         encoder, plain = cls._prepared(frame)
         if _all_numbers(plain) and not plain.isna().to_numpy().any():
             return plain.to_numpy(dtype=float), encoder
-        encoder._pipeline = _mixed_encoder(encoder._types)
-        encoded = np.asarray(encoder._pipeline.fit_transform(plain), dtype=float)
-        encoder.names = [str(name) for name in encoder._pipeline.get_feature_names_out()]
+        encoder.pipeline = _mixed_encoder(encoder.types)
+        encoded = np.asarray(encoder.pipeline.fit_transform(plain), dtype=float)
+        encoder.names = [str(name) for name in encoder.pipeline.get_feature_names_out()]
         return encoded, encoder
 
     @classmethod
@@ -110,18 +111,18 @@ class FeatureEncoder:
             from sklearn.impute import SimpleImputer
             from sklearn.pipeline import make_pipeline
 
-            encoder._pipeline = make_pipeline(SimpleImputer(strategy="median", add_indicator=True))
+            encoder.pipeline = make_pipeline(SimpleImputer(strategy="median", add_indicator=True))
         else:
-            encoder._pipeline = _mixed_encoder(encoder._types)
-        encoder._pipeline.fit(plain)
-        encoder.names = [str(name) for name in encoder._pipeline.get_feature_names_out()]
+            encoder.pipeline = _mixed_encoder(encoder.types)
+        encoder.pipeline.fit(plain)
+        encoder.names = [str(name) for name in encoder.pipeline.get_feature_names_out()]
         return encoder
 
     def encode(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """The numbers for further rows."""
-        columns = {name: plain_column(frame[name], kind) for name, kind in self._types.items()}
+        columns = {name: plain_column(frame[name], kind) for name, kind in self.types.items()}
         plain = self._encodable(columns, frame.index)
-        return np.asarray(plain if self._pipeline is None else self._pipeline.transform(plain), dtype=float)
+        return np.asarray(plain if self.pipeline is None else self.pipeline.transform(plain), dtype=float)
 
     @classmethod
     def _prepared(cls, frame: pd.DataFrame) -> tuple[FeatureEncoder, pd.DataFrame]:
@@ -138,7 +139,7 @@ class FeatureEncoder:
     def _encodable(self, columns: dict[str, pd.Series], index: pd.Index) -> pd.DataFrame:
         """Plain columns with numbers that can be squared."""
         scaled = {
-            name: _squarable(column, self._sizes.get(name)) if self._types[name] == "numbers" else column
+            name: _squarable(column, self.sizes.get(name)) if self.types[name] == "numbers" else column
             for name, column in columns.items()
         }
         return pd.DataFrame(scaled, index=index)

@@ -143,6 +143,7 @@ class Calibration:
         """The evidence with the spread that was found instead of the one that was promised, and with the odds."""
         if not self.adjusted:
             return evidence
+        evidence = evidence.as_some
         variance = self.spread(evidence.variance, evidence.expected)
         z = in_standard_deviations(evidence.error, variance)
         with np.errstate(invalid="ignore"):  # missing labels
@@ -167,7 +168,7 @@ class Calibration:
     def _at_atom(self, evidence: Evidence) -> FloatArray:
         """Logarithm of the odds for labels at an atom: wrong ones are there as often as labels in general."""
         assert evidence.chance is not None
-        share = float(np.mean(evidence.chance))
+        share = float(np.mean(evidence.chance)) if evidence.usual_chance is None else evidence.usual_chance
         odds = np.log(self.wrong_fraction) - np.log1p(-self.wrong_fraction)
         return np.asarray(odds + np.log(max(share, np.finfo(float).tiny)) - np.log(evidence.chance))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mislabel.likelihoods.atoms import Atoms
-from mislabel.likelihoods.error_densities import Errors, intervals_of, log_beside_of
+from mislabel.likelihoods.error_densities import Errors, intervals_of, log_beside_of, typical_error
 from mislabel.likelihoods.transforms import Identity, Transform
 
 FloatArray = NDArray[np.float64]
@@ -54,6 +54,8 @@ class Evidence:
     transform : the scale of the fit. half_step : in label units, where labels are written in coarse steps; else zero.
     side : -1 for labels that are upper limits, 1 for lower ones, 0 for all others; None where there are none. bounds : where
         labels end, in label units; what is expected on this scale may lie beyond.
+    typical, usual_chance : the typical error, and the mean of ``chance``, of all labels that these are some of; None where these
+        are all.
     """
 
     rows: NDArray[Any]
@@ -74,14 +76,25 @@ class Evidence:
     side: NDArray[np.int8] | None = None
     bounds: Atoms = field(default_factory=Atoms)
     chance: FloatArray | None = None
+    typical: float | None = None
+    usual_chance: float | None = None
 
     @property
     def errors(self) -> Errors:
         """How far labels are off, for those who describe it."""
         side = np.zeros(self.label.size, dtype=np.int8) if self.side is None else self.side
         intervals = intervals_of(self.transform.inverse(self.label), self.half_step, side)
-        beside = None if self.chance is None else log_beside_of(self.chance)
-        return Errors.of(self.label, self.expected, self.variance, self.transform, intervals, beside)
+        beside = None if self.chance is None else log_beside_of(self.chance, self.usual_chance)
+        return Errors.of(self.label, self.expected, self.variance, self.transform, intervals, beside, self.typical)
+
+    @property
+    def as_some(self) -> Evidence:
+        """The same where what all labels have in common stays as it is if some of them are looked at."""
+        typical = typical_error(self.label - self.expected) if self.typical is None else self.typical
+        usual = self.usual_chance
+        if self.chance is not None and usual is None:
+            usual = float(np.mean(self.chance))
+        return replace(self, typical=typical, usual_chance=usual)
 
     def some(self, index: NDArray[np.intp]) -> Evidence:
         """That of some labels."""
@@ -114,6 +127,7 @@ class Evidence:
             corrected=corrected,
             transform=Identity(),
             bounds=Atoms(),
+            typical=None,
         )
 
     @property

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mislabel.decisions import Calibration, calibrate
 from mislabel.errors import MislabelWarning
+from mislabel.estimators.array_models import Trees
 from mislabel.estimators.forest import out_of_bag
 from mislabel.estimators.prepared import PreparedData
 from mislabel.estimators.process import FittedProcess
@@ -32,15 +34,40 @@ MANY_WRONG = 100.0
 FitsOn = Callable[[PreparedData, IntArray], FittedProcess]
 
 
+@dataclass(frozen=True, eq=False)
+class ChanceOfAtom:
+    """How often a right label of a new row is at an atom.
+
+    everywhere : in all rows. trees : what features tell of it; None where there are none. share : of these atoms that stand
+    apart, where others are bounds.
+    """
+
+    everywhere: float
+    trees: Trees | None = None
+    share: float = 1.0
+
+    def of(self, features: FloatArray) -> FloatArray:
+        """One number for each row."""
+        if self.trees is None:
+            return np.full(len(features), self.share * self.everywhere)
+        return self.share * self.drawn(self.trees.predict(features))
+
+    def drawn(self, found: FloatArray) -> FloatArray:
+        """What trees tell, drawn to all rows."""
+        return np.asarray((ROWS_BEHIND * found + self.everywhere) / (ROWS_BEHIND + 1.0))
+
+
 def chance_of_atom(
     held: np.ndarray, features: Any, random_state: np.random.RandomState, n_jobs: int | None
-) -> FloatArray:
-    """For each row, how often a right label is at an atom, by what the features tell of others; the same for all without any."""
-    everywhere = float(held.mean())
+) -> tuple[FloatArray, ChanceOfAtom]:
+    """For each row, how often a right label is at an atom, by what the features tell of others (the same for all without any),
+    and that of new rows.
+    """
+    rule = ChanceOfAtom(float(held.mean()))
     if features is None or not features.shape[1]:
-        return np.full(held.size, everywhere)
-    found = out_of_bag(features, np.zeros((held.size, 0)), held.astype(float), random_state, n_jobs)
-    return np.asarray((ROWS_BEHIND * found + everywhere) / (ROWS_BEHIND + 1.0))
+        return np.full(held.size, rule.everywhere), rule
+    found, trees = out_of_bag(features, np.zeros((held.size, 0)), held.astype(float), random_state, n_jobs)
+    return rule.drawn(found), ChanceOfAtom(rule.everywhere, trees)
 
 
 def bounds_or_apart(

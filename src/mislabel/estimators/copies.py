@@ -84,6 +84,12 @@ def feature_hashes(points: FloatArray) -> np.ndarray:
     return _hashed(np.zeros(len(points), dtype=np.uint64), points.T)
 
 
+def row_hashes(points: Any, columns: tuple[FloatArray, ...]) -> np.ndarray:
+    """A number for every row that rows share which are equal in all features and in ``columns``."""
+    features = np.concatenate(each_block(points, feature_hashes)) if len(points) else np.zeros(0, dtype=np.uint64)
+    return _hashed(features, columns)
+
+
 def _hashed(start: np.ndarray, columns: Iterable[FloatArray]) -> np.ndarray:
     found = start
     for column in columns:

@@ -147,7 +147,8 @@ class Fitted:
     """Where the fit ended. ``base`` includes the numerical ``jitter``; ``status`` says how the base noise was found.
 
     noise : noise variance of each label beyond the base noise.
-    labels, weights, covariance : the labels that the model believes, and what they make it predict.
+    labels, weights, covariance : the labels that the model believes, and what they make it predict; believed_noise : the
+        variances by which it believes them, the diagonal of the covariance.
     mixture : what right and wrong labels have in common, where both were averaged over.
     """
 
@@ -157,6 +158,7 @@ class Fitted:
     labels: FloatArray
     weights: FloatArray
     covariance: Covariance
+    believed_noise: FloatArray
     base: float
     jitter: float
     status: Status | None
@@ -173,7 +175,7 @@ class Fitted:
             problem.labels, state.noise, problem.fixed_noise, state.weights, state.precision
         )
         ending = Ending.of(solution)
-        believed = problem.labels, state.weights, state.covariance
+        believed = problem.labels, state.weights, state.covariance, problem.fixed_noise + state.noise
         return cls(kernel, evidence, state.noise, *believed, ending=ending, **rest)
 
     @classmethod
@@ -187,7 +189,7 @@ class Fitted:
             z=cavity.error / np.sqrt(cavity.variance),
             label_noise=fit.label_noise,
         )
-        believed = fit.sites.labels, fit.weights, fit.covariance
+        believed = fit.sites.labels, fit.weights, fit.covariance, fit.sites.noise
         ending = Ending.of_average(fit)
         return cls(kernel, evidence, fit.noise_variance, *believed, ending=ending, mixture=fit.mixture, **rest)
 

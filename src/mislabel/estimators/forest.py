@@ -1,4 +1,4 @@
-"""Predictions of a forest for rows that its trees have not seen."""
+"""Predictions of a forest for rows that its trees have not seen, and for new ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from threadpoolctl import threadpool_limits
 
+from mislabel.estimators.array_models import Trees, forest_in_arrays
 from mislabel.kernels.contract import RemoteRows
 from mislabel.linalg.contract import FloatArray, IntArray
 
@@ -26,8 +27,8 @@ def out_of_bag(
     target: FloatArray,
     random_state: np.random.RandomState,
     n_jobs: int | None = None,
-) -> FloatArray:
-    """What trees that have not seen a row predict for it.
+) -> tuple[FloatArray, Trees]:
+    """What trees that have not seen a row predict for it, and all trees, for new rows: further columns first, then features.
 
     features : of n rows, in this process or on workers. own : (n, k) further columns. target : NaN where it is not known.
     """
@@ -51,7 +52,9 @@ def out_of_bag(
         if part.size:
             found[part] = forest.predict(_columns(features, own, part))
     # A row that every tree has seen has no prediction.
-    return np.where(np.isfinite(found), found, np.mean(target[index]))
+    trees = forest_in_arrays(forest)
+    assert trees is not None  # one target
+    return np.where(np.isfinite(found), found, np.mean(target[index])), trees
 
 
 def _columns(features: Any, own: FloatArray, index: IntArray) -> FloatArray:

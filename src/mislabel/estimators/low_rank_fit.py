@@ -111,7 +111,7 @@ def fit_low_rank(
     model, fitted = fit.average() if options.averages else fit.maximise()
     fitted = replace(fitted, kernel=KernelOnData(scaled_kernel(model.kernel, model.amplitude), kernel.points))
     warn_of_ending(fitted, replace(options, tol=fit.tol))
-    return fitted, model.predictor(fitted.labels, fitted.weights, fitted.covariance)
+    return fitted, model.predictor(fitted.labels, fitted.weights, fitted.covariance, fitted.believed_noise)
 
 
 def refit_low_rank(
@@ -132,7 +132,7 @@ def refit_low_rank(
     rest = {"jitter": fitted.jitter, "n_factorizations": fitted.n_factorizations, "cost": fitted.cost}
     found = Fitted.from_average(fitted.kernel, fit, base=fit.mixture.base, status=fitted.status, **rest)
     found = replace(found, kernel=KernelOnData(scaled_kernel(model.kernel, model.amplitude), fitted.kernel.points))
-    return found, model.predictor(found.labels, found.weights, found.covariance)
+    return found, model.predictor(found.labels, found.weights, found.covariance, found.believed_noise)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,11 @@ NONE = "none"
 
 def _half_of(name: str) -> Any:
     """A model that learns as usual and says half of what it thinks."""
-    return TransformedTargetRegressor(MEANS[name](), func=np.asarray, inverse_func=_halved, check_inverse=False)
+    return TransformedTargetRegressor(MEANS[name](), func=np.asarray, inverse_func=halved, check_inverse=False)
 
 
-def _halved(prediction: Any) -> Any:
+def halved(prediction: Any) -> Any:
+    """Half of a prediction."""
     return 0.5 * prediction
 
 

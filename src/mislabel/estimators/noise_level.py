@@ -6,10 +6,12 @@ how large a few wrong labels' errors are; whether anything was learned is decide
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mislabel.estimators.array_models import Trees
 from mislabel.estimators.forest import out_of_bag
 from mislabel.linalg.contract import FloatArray
 
@@ -24,6 +26,26 @@ STEP_OF_LOG = 0.25
 LEAST_ROWS = 100
 
 
+@dataclass(frozen=True, eq=False)
+class NoiseByRow:
+    """How noise depends on the row, for new rows.
+
+    trees : tell the logarithm of how far a label spreads, ``usual`` on average. step : of what is expected. strength : how far
+    the trees are believed.
+    """
+
+    trees: Trees
+    usual: float
+    step: float
+    strength: float = 1.0
+
+    def relative(self, features: FloatArray, expected: FloatArray, variance: FloatArray) -> FloatArray:
+        """What the base noise of new rows is multiplied by; ``variance`` is that of right labels without any of this."""
+        own = _told(expected, variance, self.step)
+        level = self.trees.predict(np.column_stack([own, features])) - self.usual
+        return np.asarray(np.exp(2.0 * self.strength * level))
+
+
 def learn_noise_level(
     features: Any,
     expected: FloatArray,
@@ -31,8 +53,9 @@ def learn_noise_level(
     error: FloatArray,
     random_state: np.random.RandomState,
     n_jobs: int | None = None,
-) -> FloatArray | None:
-    """Logarithm of how far labels of each row spread, less its mean, by trees that have not seen the row; None for few rows.
+) -> tuple[FloatArray, NoiseByRow] | None:
+    """Logarithm of how far labels of each row spread, less its mean, by trees that have not seen the row, and that of new rows;
+    None for few rows.
 
     features : of the rows, in this process or on workers. expected, variance, error : leave-one-out, on the scale of the fit;
         errors that are not known are NaN.
@@ -43,10 +66,16 @@ def learn_noise_level(
         return None
     target = np.log(np.maximum(np.abs(error), SMALLEST * typical))
     low, high = np.quantile(expected, RANGE)
+    step = float(high - low) / STEPS
+    level, trees = out_of_bag(features, _told(expected, variance, step), target, random_state, n_jobs)
+    usual = float(np.mean(level))
+    return np.asarray(level - usual), NoiseByRow(trees, usual, step)
+
+
+def _told(expected: FloatArray, variance: FloatArray, step: float) -> FloatArray:
+    """What trees are told of a row beside its features."""
     sure = np.log(np.maximum(variance, np.finfo(float).tiny))
-    own = np.column_stack([_in_steps(expected, float(high - low) / STEPS), _in_steps(sure, STEP_OF_LOG)])
-    level = out_of_bag(features, own, target, random_state, n_jobs)
-    return np.asarray(level - np.mean(level))
+    return np.column_stack([_in_steps(expected, step), _in_steps(sure, STEP_OF_LOG)])
 
 
 def _in_steps(values: FloatArray, step: float) -> FloatArray:

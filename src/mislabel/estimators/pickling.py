@@ -8,7 +8,7 @@ from mislabel._common.version import __version__
 from mislabel.errors import PickleVersionError
 
 #: Number of the set of attributes that fitted models store; raise it when they change between two releases.
-FORMAT = 1
+FORMAT = 2
 _VERSION_KEY, _FORMAT_KEY = "_mislabel_version", "_mislabel_format"
 
 

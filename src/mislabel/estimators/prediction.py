@@ -49,12 +49,16 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ExactPredictor:
-    """By the kernel with all labelled points."""
+    """By the kernel with all labelled points.
+
+    noise : what the covariance has beside the kernel.
+    """
 
     kernel: Any
     points: Any
     weights: FloatArray
     covariance: Covariance
+    noise: FloatArray
     order: None = None
     rank: None = None
     captured: float = 1.0
@@ -113,23 +117,29 @@ class LowRankModel:
         signal = LowRankSignal(self.signal.rows.take(index), self.signal.rest[index], amplitude=self.signal.amplitude)
         return replace(self, order=self.order[index], signal=signal)
 
-    def predictor(self, labels: FloatArray, weights: FloatArray, covariance: Any) -> LowRankPredictor:
+    def predictor(
+        self, labels: FloatArray, weights: FloatArray, covariance: Any, noise: FloatArray
+    ) -> LowRankPredictor:
         """What predicts new points once the noise variances are known; labels in the order of the signal."""
         if self.blocks is None:
             coefficients = covariance.coefficients(labels)
         else:
             coefficients = self.amplitude * (np.asarray(self.factor.factor, dtype=float).T @ weights)
-        return LowRankPredictor(self, coefficients, weights, covariance)
+        return LowRankPredictor(self, coefficients, weights, covariance, noise)
 
 
 @dataclass(frozen=True, eq=False)
 class LowRankPredictor:
-    """Signal and variance at new points; with blocks, a new point is treated as one of the block that it falls into."""
+    """Signal and variance at new points; with blocks, a new point is treated as one of the block that it falls into.
+
+    noise : what the covariance has beside the kernel.
+    """
 
     model: LowRankModel
     coefficients: FloatArray
     weights: FloatArray
     covariance: Any
+    noise: FloatArray
 
     @property
     def order(self) -> IntArray | None:
@@ -150,7 +160,7 @@ class LowRankPredictor:
         """The same without the factor of the labelled points, where the rest is diagonal."""
         signal = LowRankSignal(np.zeros((0, self.model.signal.rank)), np.zeros(0), amplitude=self.model.amplitude)
         model = replace(self.model, factor=replace(self.model.factor, factor=np.zeros((0, 0))), signal=signal)
-        return replace(self, model=model, covariance=self.covariance.without_rows())
+        return replace(self, model=model, covariance=self.covariance.without_rows(), noise=np.zeros(0))
 
     def signal(self, new_points: Any) -> FloatArray:
         """The expected signal, centred and scaled."""

@@ -184,8 +184,7 @@ def refit_process(process: FittedProcess, task: ProcessTask, settings: ProcessSe
             found, predictor = refit_low_rank(fitted, predictor, likelihood, options)
         else:
             found = refit_exact(fitted, likelihood, options)
-            kernel = found.kernel
-            predictor = ExactPredictor(kernel.kernel, kernel.points, found.weights, found.covariance)
+            predictor = _exact_predictor(found)
     check_finite(found)
     return replace(process, fitted=found, predictor=predictor)
 
@@ -197,5 +196,9 @@ def _exact(
     similar: Fitted | None,
 ) -> tuple[Fitted, Predictor]:
     fitted = fit_noise_model(*numbers, random_state, progress, similar)
+    return fitted, _exact_predictor(fitted)
+
+
+def _exact_predictor(fitted: Fitted) -> ExactPredictor:
     kernel = fitted.kernel
-    return fitted, ExactPredictor(kernel.kernel, kernel.points, fitted.weights, fitted.covariance)
+    return ExactPredictor(kernel.kernel, kernel.points, fitted.weights, fitted.covariance, fitted.believed_noise)

@@ -79,6 +79,35 @@ class SetAside:
         )
 
 
+@dataclass(frozen=True)
+class Plausible:
+    """Labels further than ``reach`` from ``middle`` are beyond any plausible scale; both in quarters, which cannot overflow."""
+
+    middle: float = 0.0
+    reach: float = float("inf")
+
+    @classmethod
+    def beside(cls, labels: FloatArray) -> Plausible:
+        """For one label more beside these, none of which was set aside; NaN ones do not count."""
+        values = labels[~np.isnan(labels)] / 4.0
+        if values.size + 1 < LEAST_LABELS:
+            return cls()
+        middle = float(np.median(values))
+        deviation = np.sort(np.abs(values - middle))
+        spread, largest = _spread(deviation, abs(middle), True), float(deviation[-1])
+        if not spread > 0.0:
+            return cls()
+        reach = max(FAR * spread, GAP * largest)
+        if spread >= largest / FAR_BEYOND_DIGITS:
+            reach = min(reach, FAR_BEYOND_DIGITS * spread)
+        return cls(middle, reach)
+
+    def excludes(self, labels: FloatArray) -> NDArray[np.bool_]:
+        """Which labels are to be set aside; no missing ones."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.abs(labels / 4.0 - self.middle) > self.reach)
+
+
 def _first_absurd(values: FloatArray, deviation: FloatArray) -> int:
     """Where the absurd labels begin, both arrays being in the order of ``deviation``; their size if there are none."""
     size = values.size

@@ -10,10 +10,10 @@ import numpy as np
 
 from mislabel._common.progress import Progress, Shares
 from mislabel.decisions import calibrate
-from mislabel.estimators.atoms_apart import LEAST_BESIDE, bounds_or_apart, chance_of_atom
+from mislabel.estimators.atoms_apart import LEAST_BESIDE, ChanceOfAtom, bounds_or_apart, chance_of_atom
 from mislabel.estimators.label_scale import AUTO, ScaleChoice, candidates_for, choose_scale, named_scale
 from mislabel.estimators.mean import FittedMean, MeanSettings, blocked_mean, fit_mean
-from mislabel.estimators.noise_level import learn_noise_level
+from mislabel.estimators.noise_level import NoiseByRow, learn_noise_level
 from mislabel.estimators.prepared import PreparedData
 from mislabel.estimators.process import (
     FittedProcess,
@@ -41,6 +41,7 @@ class FittedStages:
 
     data : in the order of the fit, on its scale. scale_choice : how that was chosen, where it was left open.
     similarity : the kernel that says which rows are alike.
+    noise_by_row, chance : of new rows, where noise depends on the row, and where labels stand apart.
     """
 
     data: PreparedData
@@ -48,6 +49,8 @@ class FittedStages:
     mean: FittedMean
     process: FittedProcess
     similarity: Any
+    noise_by_row: NoiseByRow | None = None
+    chance: ChanceOfAtom | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +84,8 @@ class Stages:
 
     def run(self, kernel: Any) -> FittedStages:
         """Choose the scale of the labels, fit the mean, then the process; ``kernel`` is the user's own, None for the default."""
-        data, choice = self._on_scale(self._with_atoms(kernel), kernel)
+        data, chance = self._with_atoms(kernel)
+        data, choice = self._on_scale(data, kernel)
         alone = None if choice is None else choice.process
 
         def on_rows(index: IntArray, mean: FloatArray) -> FittedProcess:
@@ -98,49 +102,57 @@ class Stages:
         if mean.choice is not None:
             blocked = self._blocked(data, choice, mean, process)
             if blocked is not None:
-                return blocked
-        process = self._with_row_noise(data, mean.out_of_fold, process)
-        return FittedStages(data, choice, mean, process, process.kernel)
+                return replace(blocked, chance=chance)
+        process, noise_by_row = self._with_row_noise(data, mean.out_of_fold, process)
+        return FittedStages(data, choice, mean, process, process.kernel, noise_by_row, chance)
 
-    def _with_row_noise(self, data: PreparedData, mean: FloatArray, process: FittedProcess) -> FittedProcess:
+    def _with_row_noise(
+        self, data: PreparedData, mean: FloatArray, process: FittedProcess
+    ) -> tuple[FittedProcess, NoiseByRow | None]:
         """The process with a base noise that depends on the row, where that describes the labels better."""
         if self.row_noise == NONE or not self.compares_features or process.fitted.mixture is None:
-            return process
+            return process, None
         self._shares.tell("noise by row")
         labels, expected, variance = data.fit_labels, process.loo_mean + mean, process.loo_variance
         errors = Errors.of(labels, expected, variance, data.transform, data.own_intervals, data.log_beside)
         jobs, known = self.mean_settings.n_jobs, np.where(errors.is_limit, np.nan, errors.error)
-        level = learn_noise_level(data.fit_features, expected, variance, known, self.random_state, jobs)
-        if level is None:
-            return process
+        learned = learn_noise_level(data.fit_features, expected, variance, known, self.random_state, jobs)
+        if learned is None:
+            return process, None
+        level, by_row = learned
         found = calibrate(replace(errors, level=level), others_right=data.n_apart)
         if not found.adjusted or found.strength < LEAST_STRENGTH:
-            return process
+            return process, None
         task = replace(self._task(data, mean), relative=np.exp(2.0 * found.strength * level))
-        return refit_process(process, task, self.process_settings)
+        return refit_process(process, task, self.process_settings), replace(by_row, strength=found.strength)
 
-    def _with_atoms(self, kernel: Any) -> PreparedData:
-        """The data with labels at an atom apart, or, where that describes the labels better, as at a bound."""
+    def _with_atoms(self, kernel: Any) -> tuple[PreparedData, ChanceOfAtom | None]:
+        """The data with labels at an atom apart, or, where that describes the labels better, as at a bound; and how often new
+        labels are at an atom that stands apart.
+        """
         data = self.data
         if not data.atoms.values:
-            return data
+            return data, None
         held = data.atoms.holds(data.own_labels)
         if np.count_nonzero(~held) < LEAST_BESIDE:
-            return data
+            return data, None
         features = data.fit_features if self.compares_features else None
-        chance = chance_of_atom(held, features, self.random_state, self.mean_settings.n_jobs)
+        chance, rule = chance_of_atom(held, features, self.random_state, self.mean_settings.n_jobs)
         everywhere = np.full(data.labels.size, float(np.mean(held)))
         everywhere[data.present] = chance
         data.copies.follow(everywhere)
         apart = data.with_apart(everywhere)
         if not data.atoms.has_bounds:
-            return apart
+            return apart, rule
         self._shares.tell("labels at bounds")
 
         def fit(chosen: PreparedData, index: IntArray) -> FittedProcess:
             return self._process(chosen, index, np.zeros(index.size), kernel)
 
-        return bounds_or_apart(data, apart, chance, fit, self.random_state)
+        found = bounds_or_apart(data, apart, chance, fit, self.random_state)
+        if found.chance is None:
+            return found, None
+        return found, replace(rule, share=float(np.mean(found.chance) / np.mean(everywhere)))
 
     def _on_scale(self, data: PreparedData, kernel: Any) -> tuple[PreparedData, ScaleChoice | None]:
         """The data on the scale that was asked for, or on the one that suits the labels of a table."""

@@ -79,12 +79,19 @@ def intervals_of(labels: FloatArray, half_step: float, side: NDArray[np.int8]) -
     )
 
 
-def log_beside_of(chance: FloatArray) -> FloatArray:
+def log_beside_of(chance: FloatArray, usual: float | None = None) -> FloatArray:
     """How much rarer, or more frequent, right labels beside the atoms are in each row than in all rows, as a logarithm.
 
-    chance : for all rows, that a right label is at an atom. Wrong labels are beside as often as labels in general.
+    chance : that a right label is at an atom, for all rows, or for some where what is ``usual`` in all is given. Wrong labels are
+    beside as often as labels in general.
     """
-    return np.asarray(np.log1p(-chance) - np.log1p(-np.mean(chance)))
+    return np.asarray(np.log1p(-chance) - np.log1p(-(np.mean(chance) if usual is None else usual)))
+
+
+def typical_error(error: FloatArray) -> float:
+    """By which intervals are told from points: the robust spread of the errors that are known."""
+    known = error[np.isfinite(error)]
+    return float(robust_std(known)) if known.size else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,16 +126,21 @@ class Errors:
         transform: Transform | None = None,
         intervals: Intervals | None = None,
         log_beside: FloatArray | None = None,
+        typical: float | None = None,
     ) -> Errors:
-        """From labels and expectations on the scale of the fit, and intervals of the labels in label units."""
+        """From labels and expectations on the scale of the fit, and intervals of the labels in label units.
+
+        typical : the typical error, where these are some labels of many; else it is found here.
+        """
         transform = Identity() if transform is None else transform
         outer, outer_expected = transform.inverse(labels), transform.inverse(expected)
         within = outer_within = None
         if intervals is not None:
             within = intervals.through(transform.forward).less(expected)
             outer_within = intervals.less(outer_expected)
-            known = labels[np.isfinite(labels)] - expected[np.isfinite(labels)]
-            fine = within.upper - within.lower < FINE * (robust_std(known) if known.size else 0.0)
+            fine = within.upper - within.lower < FINE * (
+                typical_error(labels - expected) if typical is None else typical
+            )
             within, outer_within = (
                 within.narrowed(fine, labels - expected),
                 outer_within.narrowed(fine, outer - outer_expected),

@@ -268,6 +268,17 @@ def _start(labels: FloatArray) -> float | None:
     return start if start > np.finfo(float).tiny else None
 
 
+def named_transforms() -> dict[str, type[Transform]]:
+    """The classes of all transforms by their names."""
+    waiting, found = [Transform], {}
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if "name" in vars(kind):
+            found[str(kind.name)] = kind
+    return found
+
+
 #: By name: the transform of some labels, None where it does not suit them.
 TRANSFORMS: dict[str, Callable[[FloatArray], Transform | None]] = {
     "none": lambda labels: Identity(),

@@ -113,6 +113,19 @@ class LowRankCovariance(ReducedCovariance):
         self._inverse_diagonal: FloatArray | None = None
         signal.meter.n_factorizations += 1
 
+    @classmethod
+    def from_root(cls, signal: LowRankSignal, root: FloatArray) -> LowRankCovariance:
+        """Without rows, for what is said about new points: ``root`` is the Cholesky factor of ``B``."""
+        covariance = cls.__new__(cls)
+        covariance.size, covariance._signal, covariance._amplitude = 0, signal, signal.amplitude
+        covariance._root = np.asfortranarray(root)
+        return covariance
+
+    @property
+    def root(self) -> FloatArray:
+        """The Cholesky factor of ``B``."""
+        return np.asarray(self._root)
+
     @cached_property
     def _inverse_root(self) -> FloatArray:
         inverse, _ = lapack.dtrtri(self._root, lower=1)
