@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from mislabel import audit as audit_in_python
+from mislabel.auditing.files import RESULTS
 from mislabel.cli import main
 from mislabel.decisions import AUDIT_COLUMNS
 
@@ -44,7 +45,7 @@ def audit(table, folder, *more):
     return run("audit", table, "--label", "y", "--id", "sample", "--out", folder, "--mean", "none", *more)
 
 
-def test_audit_writes_three_files_and_three_lines(table, tmp_path, capsys):
+def test_audit_writes_all_files_and_three_lines(table, tmp_path, capsys):
     pytest.importorskip("skrub")
     assert audit(table, tmp_path / "out") == 0
     printed = capsys.readouterr()
@@ -53,7 +54,7 @@ def test_audit_writes_three_files_and_three_lines(table, tmp_path, capsys):
     assert "of 80 labels look wrong at a false discovery rate of 5 %." in lines[0]
     assert lines[1].startswith("The worst is row S007: ")
     assert "Column 'site' was left out: every row has the value 'north'." in printed.err
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["audit.csv", "report.html", "summary.json"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(RESULTS)
     written = pd.read_csv(tmp_path / "out" / "audit.csv")
     assert list(written.columns) == AUDIT_COLUMNS
     assert {"S007", "S030", "S055"} <= set(written.loc[written["suspect"], "row"])
@@ -454,7 +455,7 @@ def test_a_mean_asked_for_by_name_is_told_in_words(table, tmp_path, mean, words,
     assert f"Model: a Gaussian process {words}" in told.out + told.err
 
 
-@pytest.mark.parametrize("command", [[], ["audit"], ["review"], ["apply"], ["certify"], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["audit"], ["review"], ["apply"], ["certify"], ["check"], ["demo"]])
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main([*command, "--help"])

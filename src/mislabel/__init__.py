@@ -11,6 +11,7 @@ from mislabel._common.version import __version__
 
 if TYPE_CHECKING:
     from mislabel.auditing.files import audit_file
+    from mislabel.auditing.gate import Gate
     from mislabel.auditing.one_call import audit
     from mislabel.auditing.result import AuditResult, AuditResults
     from mislabel.estimators import LabelNoiseRegressor
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AuditResult",
     "AuditResults",
+    "Gate",
     "LabelNoiseRegressor",
     "__version__",
     "audit",
@@ -33,6 +35,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "estimators": ["LabelNoiseRegressor"],
         "auditing.files": ["audit_file"],
+        "auditing.gate": ["Gate"],
         "auditing.one_call": ["audit"],
         "auditing.result": ["AuditResult", "AuditResults"],
         "noise.single_label": ["single_label_test"],

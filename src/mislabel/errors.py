@@ -75,6 +75,10 @@ class ResultsError(MislabelError, ValueError):
     """A folder of results that are not those of this run, or cannot be read."""
 
 
+class GateError(MislabelError, ValueError):
+    """A folder by which no new rows can be judged; names it and the reason."""
+
+
 class DownloadError(MislabelError, OSError):
     """A data set could not be fetched."""
 

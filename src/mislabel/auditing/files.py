@@ -1,4 +1,4 @@
-"""Audits of files, and what an audit writes: audit.csv, report.html and summary.json, all of them or none."""
+"""Audits of files, and what an audit writes: audit.csv, report.html, summary.json and a gate, all of them or none."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import pandas as pd
 
 from mislabel._common.atomic_files import atomic_folder, atomic_write
+from mislabel.auditing.gate_files import FILES, KeptGate, write_files
 from mislabel.auditing.summary import Summary, summary
 from mislabel.data.corrections import safe_cell
 from mislabel.data.table_files import bare_name, similar_file
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from mislabel.auditing.result import AuditResult, AuditResults
 
 #: What an audit writes.
-RESULTS = ("audit.csv", "report.html", "summary.json")
+RESULTS = ("audit.csv", "report.html", "summary.json", *FILES)
 _ROWS_WRITTEN = 100_000
 _NOT_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f]+')
 
@@ -131,12 +132,13 @@ def check_page(path: Path) -> Path:
     return path
 
 
-def write_results(audit: Findings, source: Source, out: Path, notes: list[str]) -> None:
+def write_results(audit: Findings, source: Source, out: Path, notes: list[str], gate: KeptGate) -> None:
     """Write all files of an audit, or none."""
     with atomic_folder(out, RESULTS) as work:
         _write_csv(audit.table, work / "audit.csv")
         write_report(audit, source, work / "report.html")
-        text = _as_json(summary(audit, source, notes))
+        write_files(gate, work)
+        text = _as_json(summary(audit, source, notes if gate.why_not is None else [*notes, gate.why_not]))
         (work / "summary.json").write_text(text, encoding="utf-8", errors="replace")
 
 

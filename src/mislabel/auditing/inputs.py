@@ -110,7 +110,11 @@ def _from_path(path: Path, request: Request) -> Prepared:
         prepared = _from_molecules(read_molecules(path), request)
         source = Source(path.name, fingerprint_of(path), why_not=why_not_written(path), is_file=True)
         return replace(prepared, given=GivenFile(path.absolute()), source=source)
-    table = read_table(path, request.sheet, numbers=request.numbers)
+    return prepare_file(path, read_table(path, request.sheet, numbers=request.numbers), request)
+
+
+def prepare_file(path: Path, table: TableFile, request: Request) -> Prepared:
+    """The same for a table that was read already."""
     frame = table.frame
     request.check_columns(frame)
     rows: NDArray[Any] = np.arange(len(frame))
@@ -156,7 +160,8 @@ def _labels_in_file(table: TableFile | LargeTable, request: Request, rows: NDArr
     label = request.label
     column = table[label] if isinstance(table, LargeTable) else table.frame[label]
     counted = _COUNTED if request.id is None else ""
-    return checked_labels(column.rename(label), rows, cells=table.written(label), counted=counted)
+    cells, few = table.written(label), request.of_new_rows
+    return checked_labels(column.rename(label), rows, cells=cells, counted=counted, few=few)
 
 
 def _errors(frame: Table, request: Request, rows: NDArray[Any]) -> Any:
@@ -176,7 +181,7 @@ def _from_frame(data: Any, request: Request) -> Prepared:
 
 
 def _of_pandas(frame: pd.DataFrame, rows: NDArray[Any], given: Given, request: Request, asked_for: bool) -> Prepared:
-    known = checked_labels(frame[request.label], rows, numbers=request.numbers)
+    known = checked_labels(frame[request.label], rows, numbers=request.numbers, few=request.of_new_rows)
     return Prepared(
         request,
         given,

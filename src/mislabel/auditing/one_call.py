@@ -144,7 +144,7 @@ def _audit(data: Any, labels: Any, request: Request) -> AuditResult:
     notes = [*prepared.notes, *fitted.notes]
     if prepared.source.is_file and prepared.source.why_not is not None:
         notes.append(prepared.source.why_not)
-    return AuditResult(assemble(prepared, fitted), prepared.source, prepared.given, notes)
+    return AuditResult(assemble(prepared, fitted), prepared.source, prepared.given, notes, prepared.request)
 
 
 def _labels_and_names(data: Any, label: Any, y: Any) -> tuple[Any, str | list[str]]:

@@ -65,7 +65,7 @@ class Request:
     errors : known standard deviations of the labels, an array or the name of a column.
     kernel : a name from KERNELS or a kernel. sheet, numbers : how to read a file.
     decision : score, threshold, cutoff and confidence. model : parameters of LabelNoiseRegressor.
-    beside : predictions, groups and weights.
+    beside : predictions, groups and weights. of_new_rows : whether these are rows for a gate, of which there may be few.
     """
 
     label: str
@@ -82,6 +82,7 @@ class Request:
     decision: dict[str, Any] = field(default_factory=dict)
     model: dict[str, Any] = field(default_factory=dict)
     beside: Beside = field(default_factory=Beside)
+    of_new_rows: bool = False
 
     @property
     def error_column(self) -> str | None:

@@ -14,11 +14,13 @@ import pandas as pd
 from mislabel.auditing.assemble import with_verdicts
 from mislabel.auditing.certify import NO_VERDICTS, ReviewCertificate, certified
 from mislabel.auditing.files import check_folder, check_page, folders_of, write_results, write_summary
+from mislabel.auditing.gate_files import KeptGate, gate_of, write_gate
 from mislabel.auditing.given import DecisionsLike, Given, GivenFile, check_made_for, read_given
+from mislabel.auditing.request import Request
 from mislabel.auditing.summary import Summary, summary, summary_of_several
 from mislabel.data.corrections import FORMAT
 from mislabel.decisions import Pattern
-from mislabel.errors import DecisionsError
+from mislabel.errors import DecisionsError, GateError
 from mislabel.estimators.regressor import LabelNoiseRegressor
 from mislabel.report.content import Source
 from mislabel.report.drawn_sample import DrawnSample
@@ -34,7 +36,7 @@ class AuditResult:
     Parameters
     ----------
     findings : everything that is known about the labels. source : where they came from.
-    given : what the user passed. notes : what had to be decided, in words.
+    given : what the user passed. notes : what had to be decided, in words. request : what was asked for.
 
     Examples
     --------
@@ -45,9 +47,11 @@ class AuditResult:
     >>> result.apply(output="prices-cleaned.csv")  # doctest: +SKIP
     """
 
-    def __init__(self, findings: Findings, source: Source, given: Given, notes: list[str]) -> None:
+    def __init__(
+        self, findings: Findings, source: Source, given: Given, notes: list[str], request: Request | None = None
+    ) -> None:
         self.findings, self.source, self.notes = findings, source, notes
-        self._given = given
+        self._given, self._request = given, request
         self.folder: Path | None = None
 
     @property
@@ -176,19 +180,31 @@ class AuditResult:
         kept = sum(right.values())
         note = f"A review found {count(kept, 'label')} right and {len(right) - kept:,} wrong; the odds of all others follow it."
         learned = with_verdicts(found, right, chosen.values)
-        return AuditResult(learned, self.source, self._given, [*self.notes, note])
+        return AuditResult(learned, self.source, self._given, [*self.notes, note], self._request)
 
     def report(self, path: str | Path) -> Path:
         """Write the page to review on, and say where it is."""
         return write_report(self.findings, self.source, check_page(Path(path)))
 
     def write(self, folder: str | Path) -> Path:
-        """Write audit.csv, report.html and summary.json into a folder: all of them or none."""
+        """Write audit.csv, report.html, summary.json and a gate for new rows into a folder: all of them or none."""
         folder = Path(folder)
         if isinstance(self._given, GivenFile):
             check_folder(self._given.path, folder)
-        write_results(self.findings, self.source, folder, self.notes)
+        write_results(self.findings, self.source, folder, self.notes, self._gate)
         self.folder = folder
+        return folder
+
+    @cached_property
+    def _gate(self) -> KeptGate:
+        return gate_of(self.findings, self.source, self._request)
+
+    def save_gate(self, folder: str | Path) -> Path:
+        """Write only what :class:`mislabel.Gate` judges new rows by, gate.json and gate.npz, into a folder."""
+        folder = Path(folder)
+        if self._gate.why_not is not None:
+            raise GateError(self._gate.why_not)
+        write_gate(self._gate, folder)
         return folder
 
     @property

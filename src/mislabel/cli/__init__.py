@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from mislabel.cli.apply import add_apply
 from mislabel.cli.audit import add_audit
 from mislabel.cli.certify import add_certify
+from mislabel.cli.check import add_check
 from mislabel.cli.demo import add_demo
 from mislabel.cli.reproduce import add_reproduce
 from mislabel.cli.review import add_review
@@ -50,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     add_review(commands)
     add_apply(commands)
     add_certify(commands)
+    add_check(commands)
     add_demo(commands)
     add_reproduce(commands)
     return parser
