@@ -243,3 +243,17 @@ def test_annotations_escape_what_would_end_them(gate, mixed, tmp_path):
     assert "a%2Cb 100%25.csv,line=2" in line
     assert "\n" not in line
     assert "%25" in line.partition("title=mislabel::")[2]
+
+
+def test_labels_that_a_review_kept_are_no_suspects(audited, mixed_file, tmp_path):
+    decisions = audited.decisions
+    decisions["decisions"][0] |= {"action": "keep", "value": decisions["decisions"][0]["label"], "reviewed": True}
+    kept_row = decisions["decisions"][0]["row"]
+    reviewed = audited.with_verdicts(decisions)
+    reviewed.save_gate(tmp_path / "gate")
+    found = Gate.load(tmp_path / "gate").check(mixed_file).table
+    assert kept_row in audited.suspects["row"].tolist()
+    assert kept_row not in found.loc[found["suspect"], "row"].tolist()
+    wanted, found = matched(reviewed.to_pandas(), found)
+    assert found["suspect"].tolist() == wanted["suspect"].tolist()
+    np.testing.assert_allclose(found[["z", "q_value", "score"]], wanted[["z", "q_value", "score"]], rtol=1e-9)

@@ -18,7 +18,7 @@ from mislabel import LabelNoiseRegressor
 from mislabel.decisions import p_values
 from mislabel.estimators.array_models import arrays_of, in_arrays, model_of
 from mislabel.estimators.mean_functions import MEANS, mean_named
-from mislabel.estimators.new_labels import NewLabels, evidence_of_new
+from mislabel.estimators.new_labels import NewLabels, evidence_of_new, predicted_on_scale
 from mislabel.estimators.saved_model import NotSavableError, SavedModel, restored, saved
 
 #: Labels at a bound, and noise that depends on the row, are told by the fit; here they are only what is to be kept.
@@ -127,7 +127,7 @@ def _clean_noise(model, new, k, evidence):
     known = rules.half_step**2 * model.label_transform_.slope(new.labels[k : k + 1])[0] ** 2 / model.scale_**2
     relative = 1.0
     if rules.noise_by_row is not None:
-        _, expected, std = model.predicted_on_scale(new.points[k : k + 1])
+        _, expected, std = predicted_on_scale(model, new.points[k : k + 1])
         total = std**2 + model.scale_**2 * (known + rules.base)
         relative = rules.noise_by_row.relative(new.points[k : k + 1], expected, total)[0]
     return known + rules.base * relative

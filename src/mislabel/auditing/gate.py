@@ -22,7 +22,7 @@ from mislabel.auditing.table_features import TableFeatures
 from mislabel.data.column_names import check_column, with_text_names
 from mislabel.data.number_text import NumberOptions, is_missing
 from mislabel.data.table_files import TableFile, read_table
-from mislabel.decisions import Evidence, audit_table
+from mislabel.decisions import table_with_verdicts
 from mislabel.errors import GateError, InvalidFeaturesError, InvalidParameterError, describe_rows
 from mislabel.estimators.new_labels import NewLabels, evidence_of_new
 from mislabel.estimators.saved_model import RestoredModel, restored
@@ -84,15 +84,18 @@ class Gate:
         """
         prepared, lines, name = self._prepared(data, labels, fdr, id, sheet)
         features, notes = self._features(prepared)
-        evidence = self._evidence(prepared, features)
+        new, known = self._new_labels(prepared, features), self._restored
+        evidence = evidence_of_new(known.model, known.rules, new, known.accepted)
+        evidence = replace(evidence, typical=known.typical, usual_chance=known.usual_chance)
+        verdicts = np.full(len(prepared.rows), np.nan) if known.accepted is None else known.accepted.verdicts_on(new)
         decision = dict(self._kept.words["decision"])
         threshold, cutoff = decision["threshold"], decision["cutoff"]
         if fdr is not None or threshold != "z":
             # So many of the most suspicious rows of an audit say nothing of new ones.
             threshold, cutoff = "fdr", prepared.request.fdr
-        calibrated = self._restored.calibration.apply(evidence)
-        table = audit_table(
-            replace(calibrated, rows=np.arange(len(prepared.rows))),
+        table = table_with_verdicts(
+            known.calibration.apply(evidence),
+            verdicts,
             score=decision["score"],
             threshold=threshold,
             cutoff=float(cutoff),
@@ -194,10 +197,9 @@ class Gate:
                 )
         return self._table.encoder.encode(columns), [*notes, *unread]
 
-    def _evidence(self, prepared: Prepared, features: NDArray[np.float64]) -> Evidence:
+    def _new_labels(self, prepared: Prepared, features: NDArray[np.float64]) -> NewLabels:
         beside, size = beside_rows(prepared), len(prepared.rows)
-        known = self._restored
-        new = NewLabels(
+        return NewLabels(
             prepared.rows,
             features,
             prepared.labels,
@@ -205,5 +207,3 @@ class Gate:
             check_sides(beside.side, size),
             beside.predictions,
         )
-        found = evidence_of_new(known.model, known.rules, new, known.accepted)
-        return replace(found, typical=known.typical, usual_chance=known.usual_chance)

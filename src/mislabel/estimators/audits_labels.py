@@ -22,6 +22,7 @@ class AuditsLabels:
 
     _evidence: Evidence
     _calibration: Calibration | None
+    _verdicts: FloatArray | None = None
 
     def audit(
         self,
@@ -96,7 +97,7 @@ class AuditsLabels:
         """
         check_is_fitted(self)
         learned = copy(self)
-        learned._calibration = self._calibrated(verdicts)
+        learned._calibration, learned._verdicts = self._calibrated(verdicts), verdicts
         return learned
 
     @property

@@ -18,8 +18,11 @@ from mislabel.estimators.atoms_apart import ChanceOfAtom
 from mislabel.estimators.copies import row_hashes
 from mislabel.estimators.evidence import Expectations, KindOfLabels, evidence_against
 from mislabel.estimators.noise_level import NoiseByRow
+from mislabel.estimators.prepared import MeanInputs, PreparedData
 from mislabel.estimators.process import LARGEST_KNOWN
 from mislabel.estimators.set_aside import Plausible
+from mislabel.estimators.stages import FittedStages
+from mislabel.kernels.adapters import PrecomputedKernel
 from mislabel.likelihoods.error_densities import intervals_of
 from mislabel.likelihoods.mixture import MixtureLikelihood, MixtureParameters
 from mislabel.likelihoods.observations import CensoredLabels, ExactLabels
@@ -64,7 +67,8 @@ class NewLabels:
 class Accepted:
     """Evidence for the rows of the fit itself, by which a new row that is one of them is known again.
 
-    keys : a number for each row that equal rows share, label included, in ascending order. The rest is on the scale of the fit.
+    keys : a number for each row that equal rows share, label included, in ascending order. verdicts : of a person, 1 for wrong
+    and 0 for right labels, NaN where there is none. The rest is on the scale of the fit.
     """
 
     keys: NDArray[np.uint64]
@@ -73,22 +77,59 @@ class Accepted:
     noise_variance: FloatArray
     corrected: FloatArray
     chance: FloatArray
+    verdicts: FloatArray
 
     @classmethod
-    def of(cls, keys: NDArray[np.uint64], evidence: Evidence) -> Accepted:
-        """From what a fit said of its rows."""
+    def of(cls, keys: NDArray[np.uint64], evidence: Evidence, verdicts: FloatArray | None = None) -> Accepted:
+        """From what a fit, and a person, said of its rows."""
         order = np.argsort(keys, kind="stable")
         chance = np.zeros(keys.size) if evidence.chance is None else evidence.chance
-        parts = evidence.expected, evidence.variance, evidence.noise_variance, evidence.corrected, chance
+        told = np.full(keys.size, np.nan) if verdicts is None else verdicts
+        parts = evidence.expected, evidence.variance, evidence.noise_variance, evidence.corrected, chance, told
         return cls(keys[order], *(part[order] for part in parts))
 
-    def among(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def verdicts_on(self, new: NewLabels) -> FloatArray:
+        """What a person said of new rows that are rows of the fit."""
+        at, own = self.among(new)
+        found = np.full(new.labels.size, np.nan)
+        found[at] = self.verdicts[own]
+        return found
+
+    def among(self, new: NewLabels) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Positions of new rows that are rows of the fit, and of these."""
         if not self.keys.size:
             return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+        keys = row_hashes(new.points, (new.labels, new.known_variance, new.side.astype(float)))
         at = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
         same = np.flatnonzero(self.keys[at] == keys)
         return same, at[same]
+
+
+def rules_for_new(found: FittedStages, tails: str) -> RulesForNew:
+    """What the stages of a fit say of labels that it has not seen."""
+    data, fitted = found.data, found.process.fitted
+    apart = None if data.apart is None else tuple(sorted({*data.atoms.values} - {*data.bounds.values}))
+    plausible = Plausible.beside(np.delete(data.labels, data.aside.positions))
+    return RulesForNew(
+        fitted.mixture, tails, fitted.base, found.noise_by_row, found.chance, apart, plausible, data.half_step
+    )
+
+
+def row_keys(data: PreparedData) -> NDArray[np.uint64] | None:
+    """A number for every row of a fit, by which it is known again; None where rows are no features in this process."""
+    if not isinstance(data.points, np.ndarray) or isinstance(data.kernel, PrecomputedKernel):
+        return None
+    # Labels at a bound are of a side, too, but new rows have only those that were given.
+    side = np.zeros(data.side.size) if data.bounds.has_bounds else data.side.astype(float)
+    return row_hashes(data.points, (data.labels, data.known_variance, side))
+
+
+def predicted_on_scale(
+    model: Any, points: FloatArray, predictions: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of new points, on the scale of the fit: what the mean expects, the prediction, and its standard deviation."""
+    mean = np.broadcast_to(model._mean_at(points, MeanInputs(predictions=predictions)), len(points))
+    return mean, *model._on_scale(points, mean, True)
 
 
 def evidence_of_new(model: Any, rules: RulesForNew, new: NewLabels, accepted: Accepted | None = None) -> Evidence:
@@ -102,7 +143,7 @@ def evidence_of_new(model: Any, rules: RulesForNew, new: NewLabels, accepted: Ac
     absurd = rules.plausible.excludes(new.labels)
     apart = None if rules.apart is None else np.isin(new.labels, rules.apart) & ~absurd
     chance = None if rules.chance is None else rules.chance.of(new.points)
-    mean, expected, std = model.predicted_on_scale(new.points, new.predictions)
+    mean, expected, std = predicted_on_scale(model, new.points, new.predictions)
     variance = std**2 + rules.base * scale**2
     noise_variance, corrected = np.zeros(expected.size), expected.copy()
     judged = np.flatnonzero(np.isfinite(new.labels) & ~absurd & (True if apart is None else ~apart))
@@ -113,7 +154,7 @@ def evidence_of_new(model: Any, rules: RulesForNew, new: NewLabels, accepted: Ac
         found = _judged(model, rules, part, mean[judged], expected[judged], std[judged])
         variance[judged], noise_variance[judged], corrected[judged] = found
     if accepted is not None:
-        at, own = accepted.among(row_hashes(new.points, (new.labels, new.known_variance, new.side.astype(float))))
+        at, own = accepted.among(new)
         expected[at], variance[at] = accepted.expected[own], accepted.variance[own]
         noise_variance[at], corrected[at] = accepted.noise_variance[own], accepted.corrected[own]
         if chance is not None:

@@ -13,15 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mislabel._common.progress import ProgressReporter
 from mislabel.errors import InvalidParameterError
 from mislabel.estimators.audits_labels import AuditsLabels
-from mislabel.estimators.copies import row_hashes
 from mislabel.estimators.evidence import evidence_of_labels
 from mislabel.estimators.mean import MeanSettings
-from mislabel.estimators.new_labels import RulesForNew
+from mislabel.estimators.new_labels import row_keys, rules_for_new
 from mislabel.estimators.pickling import VersionedPickle
 from mislabel.estimators.prepared import MeanInputs, PreparedData, RowsAndLabels, check_predictions, prepare
 from mislabel.estimators.process import CONSTANT, ProcessSettings, constant_process
 from mislabel.estimators.rank_plan import AUTO, RankPlan, plan_on_workers, plan_rank
-from mislabel.estimators.set_aside import Plausible
 from mislabel.estimators.stages import FittedStages, Stages
 from mislabel.estimators.validation import (
     available_memory,
@@ -310,11 +308,6 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         found = self._as_labels(expected)
         return (found, self.label_transform_.spread(expected, std)) if return_std else found
 
-    def predicted_on_scale(self, points: Any, predictions: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of new points, on the scale of the fit: what the mean expects, the prediction, and its standard deviation."""
-        mean = np.broadcast_to(self._mean_at(points, MeanInputs(predictions=predictions)), len(points))
-        return mean, *self._on_scale(points, mean, True)
-
     def _as_labels(self, values: np.ndarray) -> np.ndarray:
         """Values on the scale of the fit as labels, which end at the bounds."""
         return np.asarray(np.clip(self.label_transform_.inverse(values), self.bounds_.low, self.bounds_.high))
@@ -437,21 +430,9 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
             self._points = self._points if self.n_features_in_ else None
             self._similarity = None if self._points is None else as_kernel(None, self._points)
         self._calibration = None
-        self._store_rules(found)
+        self._rules, self._row_keys = rules_for_new(found, self.tails), row_keys(data)
         self._store_evidence(found)
         self._store_solver(process.fitted, process.scale)
-
-    def _store_rules(self, found: FittedStages) -> None:
-        """What new labels are judged by; rows of the fit are known again where they are features in this process."""
-        data, fitted = found.data, found.process.fitted
-        apart = None if data.apart is None else tuple(sorted({*data.atoms.values} - {*data.bounds.values}))
-        plausible = Plausible.beside(np.delete(data.labels, data.aside.positions))
-        likelihood = fitted.mixture, self.tails, fitted.base
-        self._rules = RulesForNew(*likelihood, found.noise_by_row, found.chance, apart, plausible, data.half_step)
-        self._row_keys = None
-        if isinstance(data.points, np.ndarray) and not self._is("precomputed"):
-            side = data.side if not data.bounds.has_bounds else np.zeros(data.side.size)
-            self._row_keys = row_hashes(data.points, (data.labels, data.known_variance, side.astype(float)))
 
     def _store_evidence(self, found: FittedStages) -> None:
         data, process = found.data, found.process

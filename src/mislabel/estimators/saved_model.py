@@ -106,7 +106,7 @@ def saved(model: LabelNoiseRegressor) -> SavedModel:
         if part is not None and part.trees is not None:
             arrays |= _under(name, arrays_of(part.trees)[1])
     if model._row_keys is not None:
-        accepted = Accepted.of(model._row_keys, evidence)
+        accepted = Accepted.of(model._row_keys, evidence, model._verdicts)
         arrays |= _under("accepted", {field.name: getattr(accepted, field.name) for field in fields(accepted)})
     return SavedModel(told, arrays)
 
