@@ -1,6 +1,8 @@
 """How long a gate takes: to be kept, to be loaded, and to judge 10,000 new rows; and what it weighs.
 
-Usage: python benchmarks/gate.py > benchmarks/gate.txt
+Times are those of the processor, so that a busy machine does not count.
+
+Usage: OPENBLAS_NUM_THREADS=1 python benchmarks/gate.py > benchmarks/gate.txt
 """
 
 import tempfile
@@ -30,12 +32,12 @@ def table(size, seed):
 
 
 def timed(work, times=3):
-    """The least of several times in seconds, and what came out."""
+    """The least of several times in seconds of one core, and what came out."""
     taken = []
     for _ in range(times):
-        start = time.perf_counter()
+        start = time.process_time()
         found = work()
-        taken.append(time.perf_counter() - start)
+        taken.append(time.process_time() - start)
     return min(taken), found
 
 
@@ -68,7 +70,7 @@ def measured(size, **options):
 
 
 if __name__ == "__main__":
-    print(f"Seconds (best of three), and megabytes; {NEW:,} new rows.")
+    print(f"Seconds of one core (best of three), and megabytes; {NEW:,} new rows.")
     print("   rows  fit       mean              keep       MB     load  judge frame  load+file  suspects")
     for mean in ("none", "boosting", "trees", "ensemble"):
         measured(800, mean=mean)

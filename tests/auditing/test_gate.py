@@ -159,7 +159,9 @@ def test_no_gate_is_kept_of_what_is_code(mixed, rng, tmp_path):
         GateError, match=r"No gate for new rows was kept: the mean model, a KNeighborsRegressor, is more than"
     ):
         Gate.load(tmp_path / "out")
-    assert "KNeighborsRegressor" in json.loads((tmp_path / "out" / "summary.json").read_text())["notes"][-1]
+    told = json.loads((tmp_path / "out" / "summary.json").read_text())["no_gate"]
+    assert told == neighbours.summary["no_gate"]
+    assert "KNeighborsRegressor" in told
     with pytest.raises(GateError, match="KNeighborsRegressor"):
         neighbours.save_gate(tmp_path / "gate")
     texts = frame.assign(note=[f"tested by hand {k}, in the {k % 7} hall" for k in range(80)])

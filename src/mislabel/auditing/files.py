@@ -138,7 +138,7 @@ def write_results(audit: Findings, source: Source, out: Path, notes: list[str], 
         _write_csv(audit.table, work / "audit.csv")
         write_report(audit, source, work / "report.html")
         write_files(gate, work)
-        text = _as_json(summary(audit, source, notes if gate.why_not is None else [*notes, gate.why_not]))
+        text = _as_json(summary(audit, source, notes, gate.why_not))
         (work / "summary.json").write_text(text, encoding="utf-8", errors="replace")
 
 

@@ -89,7 +89,7 @@ class AuditResult:
     @cached_property
     def summary(self) -> Summary:
         """What was found: prints as sentences, and is the content of summary.json as a dict."""
-        return summary(self.findings, self.source, self.notes)
+        return summary(self.findings, self.source, self.notes, self._gate.why_not)
 
     @cached_property
     def decisions(self) -> dict[str, Any]:

@@ -51,8 +51,8 @@ def summary_of_several(audits: Mapping[str, Summary]) -> Summary:
     return Summary({**shared, "labels": list(audits), "suspects": suspects, "audits": dict(audits)})
 
 
-def summary(audit: Findings, source: Source, notes: Sequence[str] = ()) -> Summary:
-    """What was found, for machines."""
+def summary(audit: Findings, source: Source, notes: Sequence[str] = (), no_gate: str | None = None) -> Summary:
+    """What was found, for machines; ``no_gate`` says why new rows cannot be judged by it."""
     return Summary(
         {
             "mislabel": __version__,
@@ -84,6 +84,7 @@ def summary(audit: Findings, source: Source, notes: Sequence[str] = ()) -> Summa
             "worst": _worst(audit),
             "certificate": DrawnSample.of(audit, source).as_dict(),
             "notes": [*notes, *source.notes],
+            "no_gate": no_gate,
         }
     )
 

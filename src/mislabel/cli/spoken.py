@@ -35,6 +35,8 @@ def _tell_one(found: Any, reviewed: bool) -> None:
         print(safe(f"Column {item['column']!r} was left out: {item['reason']}."), file=sys.stderr)
     for note in summary["notes"]:
         print(safe(f"Note: {note}"), file=sys.stderr)
+    if summary["no_gate"]:
+        print(safe(f"Note: {summary['no_gate']}"), file=sys.stderr)
     if found.model.set_aside_reason_:
         print(safe(f"Note: {set_aside_line(found.findings)}"), file=sys.stderr)
     print(safe(summary["model"]["words"]), file=sys.stderr)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mislabel.data.column_types import ColumnType
 from mislabel.data.tables import FeatureEncoder
 
 #: Cells of text that encoders take for gaps.
@@ -80,7 +81,12 @@ def plain_form(encoder: FeatureEncoder) -> PlainPipeline | None:
     steps = [step for _, step in pipeline.steps]
     if hasattr(steps[0], "transformers_"):
         vectorizer, imputer, scaler = steps
-        rules = [_rule_of(vectorizer, name) for name in encoder.types]
+        try:
+            rules = [_rule_of(vectorizer, name, kind) for name, kind in encoder.types.items()]
+        except AttributeError as unknown:  # parts of encoders have other names in other versions
+            raise NotPlainError(
+                f"its columns were encoded by a version of skrub that is not known ({unknown})"
+            ) from None
         center = np.zeros(scaler.scale_.size) if scaler.mean_ is None else scaler.mean_
         return PlainPipeline(rules, *_gaps_of(imputer), np.asarray(center), np.asarray(scaler.scale_))
     rules = [{"column": name, "kind": "numbers"} for name in encoder.types]
@@ -93,14 +99,14 @@ def _gaps_of(imputer: Any) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     return fill, np.asarray(flagged, dtype=np.intp)
 
 
-def _rule_of(vectorizer: Any, name: str) -> dict[str, Any]:
+def _rule_of(vectorizer: Any, name: str, kind: ColumnType) -> dict[str, Any]:
     """What was learned of one column."""
+    if kind == "numbers":  # these pass by
+        return {"column": name, "kind": "numbers"}
     step = vectorizer.transformers_.get(name)
     if step is None or not vectorizer.input_to_outputs_.get(name):
         return {"column": name, "kind": "nothing"}
     what = type(step).__name__
-    if what == "PassThrough":
-        return {"column": name, "kind": "numbers"}
     if what == "OneHotEncoder":
         values = list(step.categories_[0])
         missing = bool(values) and not isinstance(values[-1], str)

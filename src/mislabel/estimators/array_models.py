@@ -138,7 +138,10 @@ class Blend:
 def in_arrays(model: Any) -> ArrayModel | None:
     """What a fitted regressor has learned; None where that is not known to be a few arrays."""
     found = _TRANSLATED.get(type(model))
-    return None if found is None else found(model)
+    try:
+        return None if found is None else found(model)
+    except AttributeError:  # parts of models have other names in other versions of scikit-learn
+        return None
 
 
 def arrays_of(model: ArrayModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
