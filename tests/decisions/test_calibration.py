@@ -7,7 +7,7 @@ from scipy.stats import norm, t
 
 from mislabel.decisions import Evidence, calibrate, calibration, p_values
 from mislabel.decisions.heavy_tails import _HeavyTails, two_sided
-from mislabel.decisions.thresholds import half_width
+from mislabel.decisions.thresholds import half_width, q_values
 from mislabel.likelihoods.error_densities import WRONG_DEGREES, Errors, intervals_of
 from mislabel.likelihoods.transforms import Logarithm
 
@@ -42,23 +42,23 @@ def some_errors(rng, kind):
 
 @pytest.mark.parametrize("kind", ["plain", "log", "rounded"])
 @pytest.mark.parametrize("priors", [None, calibration.SCEPTICAL])
-@pytest.mark.parametrize("size", [2, 7, 8])
+@pytest.mark.parametrize("size", [3, 8, 9])
 def test_slopes_equal_finite_differences(kind, priors, size, rng):
     fit = calibration._Fit(some_errors(rng, kind), 0.3, priors, others_right=70)
-    at = np.array([-2.0, 0.3, 0.2, -3.0, 1.2, 0.4, -2.0, -1.0][:size])
+    at = np.array([-2.0, 0.3, 0.7, 0.2, -3.0, 1.2, 0.4, -2.0, -1.0][:size])
     np.testing.assert_allclose(fit(at)[1], approx_fprime(at, lambda x: fit(x)[0], 1e-6), rtol=1e-4, atol=2e-6)
 
 
-@pytest.mark.parametrize("size", [2, 7, 8])
+@pytest.mark.parametrize("size", [3, 8, 9])
 def test_slopes_with_verdicts_equal_finite_differences(size, rng):
     verdicts = rng.choice([0.0, 1.0, np.nan], 200)
     fit = calibration._Fit(some_errors(rng, "log"), 0.3, calibration.SCEPTICAL, 70, verdicts)
-    at = np.array([-2.0, 0.3, 0.2, -3.0, 1.2, 0.4, -2.0, -1.0][:size])
+    at = np.array([-2.0, 0.3, 0.7, 0.2, -3.0, 1.2, 0.4, -2.0, -1.0][:size])
     np.testing.assert_allclose(fit(at)[1], approx_fprime(at, lambda x: fit(x)[0], 1e-6), rtol=1e-4, atol=2e-6)
 
 
 def test_a_label_that_is_known_counts_with_the_density_of_its_own_group(rng):
-    errors, at = some_errors(rng, "plain"), np.array([-1.0, 0.3])
+    errors, at = some_errors(rng, "plain"), np.array([-1.0, 0.3, 0.7])
 
     def log_density(verdict):
         return -errors.size * calibration._Fit(errors, 1.0, None, 0, verdict)(at)[0]
@@ -75,7 +75,9 @@ def test_a_label_that_is_known_counts_with_the_density_of_its_own_group(rng):
     degrees = 2.0 + np.exp(calibration._AS_PROMISED[2])
     wide = np.sqrt(variance + np.exp(0.3) * calibration._Fit(errors, 1.0, None).outer_spread ** 2)
     right = (1.0 - share) * t(degrees).pdf(error / np.sqrt(variance)) / np.sqrt(variance)
-    wrong = share * t(WRONG_DEGREES).pdf(error / wide) / wide
+    above = 1.0 / (1.0 + np.exp(-0.7))
+    side = 2.0 * above if error > 0.0 else 2.0 - 2.0 * above
+    wrong = share * side * t(WRONG_DEGREES).pdf(error / wide) / wide
     assert changed[1] == pytest.approx(wrong / (right + wrong))
 
 
@@ -278,6 +280,28 @@ def test_what_heavy_tails_explain_as_well_is_no_group_of_wrong_labels(rng):
     assert not found.contested
 
 
+def one_sided(rng, share):
+    """Errors of 400 labels, some of them too large by about 15 standard deviations of a heavy-tailed right one."""
+    error = rng.standard_t(5, 400)
+    count = round(share * 400)
+    error[:count] = 15.0 + 2.0 * rng.normal(size=count)
+    return error
+
+
+def test_wrong_labels_on_one_side_are_no_heavy_tail(rng):
+    error = one_sided(rng, 0.05)
+    found = calibrated(error, np.ones(400), priors=calibration.SCEPTICAL, rival=True)
+    assert found.wrong_above > 0.8
+    assert found.gain > 10.0
+    evidence = found.apply(evidence_of(error, np.ones(400)))
+    assert (q_values(evidence)[:20] < 0.05).all()
+
+
+def test_no_large_part_of_the_labels_is_wrong_to_one_side(rng):
+    found = calibrated(one_sided(rng, 0.35), np.ones(400), priors=calibration.SCEPTICAL, rival=True)
+    assert found.wrong_above == 0.5
+
+
 def test_odds_are_those_of_the_two_groups(rng):
     error, expected, variance = rng.standard_t(4, size=300), 5.0 * rng.normal(size=300), rng.uniform(0.5, 2.0, 300)
     error[:30] += rng.normal(0.0, 6.0, 30)
@@ -285,7 +309,8 @@ def test_odds_are_those_of_the_two_groups(rng):
     spread = found.spread(variance, expected)
     right = t(found.degrees).pdf(error / np.sqrt(spread)) / np.sqrt(spread) * (1.0 - found.wrong_fraction)
     wide = np.sqrt(spread + found.wrong_std**2)
-    wrong = t(WRONG_DEGREES).pdf(error / wide) / wide * found.wrong_fraction
+    side = np.where(error > 0.0, 2.0 * found.wrong_above, 2.0 - 2.0 * found.wrong_above)
+    wrong = side * t(WRONG_DEGREES).pdf(error / wide) / wide * found.wrong_fraction
     probable = wrong / (right + wrong) / (1.0 + np.exp(-2.0 - calibration.PRIOR_ODDS))
     near = np.abs(error) < 3.0 * np.sqrt(spread)
     odds = found.apply(evidence_of(error, variance, expected)).log_odds

@@ -32,13 +32,27 @@ NOTICEABLE_GAIN = 3.0
 #: Promised standard deviations are not believed below this fraction of the typical error: likelihoods of exact duplicates are
 #: unbounded.
 _SHARPEST = 0.1
-#: Logarithms (or logits) of: share of wrong labels, their variance in that of the labels, scale, floor, degrees of freedom less
-#: two; how far the level is believed; how often a sharp promise fails; logarithm of the noise in proportion to the label.
-_BOUNDS = [(-9.0, 0.0), (-10.0, 8.0), (-0.7, 5.0), (-14.0, 3.0), (-1.5, 5.0), (0.0, 1.5), (-7.0, 0.0), (-14.0, 5.0)]
+#: Where the search keeps its numbers, as logarithms or logits. Of wrong labels: their share, their variance in that of the
+#: labels, how many of them are too large. Of right ones: scale, floor, degrees of freedom less two, how far the level is believed
+#: (this number as it is), how often a sharp promise fails, noise in proportion to the label.
+_SHARE, _SPREAD, _ABOVE, _SCALE, _FLOOR, _TAIL, _LEVEL, _FAILING, _RELATIVE = range(9)
+#: So many describe wrong labels alone, with right ones as promised, and all but noise in proportion to the label.
+_OF_WRONG, _OF_ALL = 3, 8
+_BOUNDS = [
+    (-9.0, 0.0),
+    (-10.0, 8.0),
+    (-4.0, 4.0),
+    (-0.7, 5.0),
+    (-14.0, 3.0),
+    (-1.5, 5.0),
+    (0.0, 1.5),
+    (-7.0, 0.0),
+    (-14.0, 5.0),
+]
 _STARTS = [
-    (-2.0, 0.0, 0.0, -6.0, 1.0, 0.5, -3.0),
-    (-3.0, 0.0, 0.0, -3.0, 1.5, 0.5, -3.0),
-    (-3.0, -1.5, -0.5, -8.0, 3.0, 0.5, -2.0),
+    (-2.0, 0.0, 0.0, 0.0, -6.0, 1.0, 0.5, -3.0),
+    (-3.0, 0.0, 0.0, 0.0, -3.0, 1.5, 0.5, -3.0),
+    (-3.0, -1.5, 0.0, -0.5, -8.0, 3.0, 0.5, -2.0),
 ]
 #: Scale, floor and degrees of freedom that amount to the model's own word, no level, and promises that hold.
 _AS_PROMISED = (0.0, -14.0, 5.0, 0.0, -7.0)
@@ -52,6 +66,9 @@ NEARER = tuple(np.geomspace(1e-4, 1.0, 120).tolist())
 PRIOR_ODDS = 3.0
 #: A share of wrong labels above this is contested where heavy tails are nearly as probable: below these log odds.
 CONTESTED_SHARE, CONTESTED_ODDS = 0.02, 3.0
+#: More labels than this share do not go wrong to one side: they are right ones of another process. Wrong labels then lie as often
+#: on either side.
+MOST_ON_ONE_SIDE = 0.2
 #: Log likelihood that noise in proportion to the label must gain. It depends on where the labels' zero is: without clear signs
 #: of it, labels that are shifted by a constant must get the same verdicts.
 _LEAST_GAIN_BY_SIZE = 4.0
@@ -64,11 +81,13 @@ class Priors:
     share : prior on the share p of wrong labels, ``(1 - p)^share``.
     spread_sd : scale of the logarithm of how far wrong labels are off, squared, around the labels' own variance.
     tail, tail_sd : centre and scale of the logarithm of the degrees of freedom of right labels, less two.
+    sides : wrong labels are believed to be too large as often as too small, as firmly as by so many labels on either side.
     level : prior ``exp(-level g)`` on how far the level of a row is believed.
     """
 
     share: float = 15.0
     spread_sd: float = 1.0
+    sides: float = 2.0
     tail: float = 1.0
     tail_sd: float = 0.5
     level: float = 2.0
@@ -87,7 +106,8 @@ class Calibration:
         m^2) * exp(2 strength * level)``, ``v`` being what the model promised and ``m`` the expected label, on the scale of the
         fit.
     degrees : of freedom of the Student-t; infinite for a normal distribution.
-    wrong_fraction, wrong_std : share of wrong labels, and how far they are off in label units.
+    wrong_fraction, wrong_std : share of wrong labels, and how far they are off in label units. wrong_above : the share of them
+        that is too large.
     log_density : mean log predictive density of all labels under the mixture, in label units; larger is better.
     gain : log likelihood that the group of wrong labels gains over right labels with tails as heavy as needed.
     adjusted : whether this was fitted to errors; else it is the model's own word, for want of errors.
@@ -105,6 +125,7 @@ class Calibration:
     degrees: float
     wrong_fraction: float
     wrong_std: float
+    wrong_above: float
     log_density: float
     gain: float
     adjusted: bool
@@ -130,12 +151,12 @@ class Calibration:
     def log_odds(self, errors: Errors) -> FloatArray:
         """Logarithm of the odds that a label is wrong, if there is a group of wrong labels."""
         clean = self.spread(errors.variance, errors.expected, errors.level)
-        degrees = min(self.degrees, np.exp(_BOUNDS[4][1]) + 2.0)
+        degrees = min(self.degrees, np.exp(_BOUNDS[_TAIL][1]) + 2.0)
         right = student_density(errors, clean, degrees).value
         if self.failing:
             failed = student_density(errors, np.maximum(clean, self.typical), degrees).value
             right = np.logaddexp(np.log1p(-self.failing) + right, np.log(self.failing) + failed)
-        wrong = wrong_density(errors, self.wrong_std**2 + clean / errors.outer_slope**2).value
+        wrong = wrong_density(errors, self.wrong_std**2 + clean / errors.outer_slope**2, self.wrong_above).value
         odds = np.log(self.wrong_fraction) - np.log1p(-self.wrong_fraction)
         return np.asarray(odds + wrong - right)
 
@@ -184,7 +205,7 @@ def as_promised() -> Calibration:
     """The calibration that takes the model at its word."""
     nothing = float("nan")
     return Calibration(
-        1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, float("inf"), 0.0, 0.0, nothing, 0.0, adjusted=False, noticeable=False
+        1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, float("inf"), 0.0, 0.0, 0.5, nothing, 0.0, adjusted=False, noticeable=False
     )
 
 
@@ -215,21 +236,27 @@ def calibrate(
 
 
 def _described(fit: _Fit, rival: bool) -> Calibration:
-    errors, unit = fit.errors, fit.unit
-    plain = fit.best(start[:2] for start in _STARTS[:2])
-    full = fit.best([*_STARTS, (*plain[1], *_AS_PROMISED)])
-    if fit.typical > 0.0:
-        by_size = fit.best([(*full[1], _NO_MORE), *((*x, _MORE) for x in (full[1], (*plain[1], *_AS_PROMISED)))])
-        if errors.size * (full[0] - by_size[0]) > _LEAST_GAIN_BY_SIZE:
-            full = by_size
-    found = fit.described(full[1], noticeable=errors.size * (plain[0] - full[0]) > NOTICEABLE_GAIN)
+    found = _best_description(fit)
+    if found.wrong_fraction * abs(2.0 * found.wrong_above - 1.0) > MOST_ON_ONE_SIDE:
+        fit.sides_are_even = True
+        found = _best_description(fit)
     if not rival or (fit.verdicts is not None and np.any(fit.verdicts == 1.0)):
         # A label that was found to be wrong leaves no doubt that there are such.
         return found
-    shape = found.scale, found.floor, found.relative
+    errors, shape = fit.errors, (found.scale, found.floor, found.relative)
     variance = np.maximum(errors.variance, found.sharpest)
-    heavy = heavy_tailed_log_density(errors, variance, shape, found.strength, unit)
+    heavy = heavy_tailed_log_density(errors, variance, shape, found.strength, fit.unit)
     return replace(found, gain=errors.size * (found.log_density - heavy))
+
+
+def _best_description(fit: _Fit) -> Calibration:
+    plain = fit.best(start[:_OF_WRONG] for start in _STARTS[:2])
+    full = fit.best([*_STARTS, (*plain[1], *_AS_PROMISED)])
+    if fit.typical > 0.0:
+        by_size = fit.best([(*full[1], _NO_MORE), *((*x, _MORE) for x in (full[1], (*plain[1], *_AS_PROMISED)))])
+        if fit.errors.size * (full[0] - by_size[0]) > _LEAST_GAIN_BY_SIZE:
+            full = by_size
+    return fit.described(full[1], noticeable=fit.errors.size * (plain[0] - full[0]) > NOTICEABLE_GAIN)
 
 
 def _some(errors: Errors) -> NDArray[np.intp]:
@@ -251,7 +278,10 @@ def _spread_of(labels: FloatArray) -> float:
 
 
 class _Fit:
-    """The search for a description of some errors; ``unit`` is the typical one."""
+    """The search for a description of some errors.
+
+    unit : the typical one. sides_are_even : whether as many wrong labels are too large as are too small.
+    """
 
     def __init__(
         self,
@@ -262,7 +292,7 @@ class _Fit:
         verdicts: FloatArray | None = None,
     ) -> None:
         self.errors, self.unit, self.priors, self.verdicts = errors, unit, priors, verdicts
-        self.others_right = others_right / errors.size
+        self.others_right, self.sides_are_even = others_right / errors.size, False
         self.sharpest = (_SHARPEST * unit) ** 2
         self.variance = np.maximum(errors.variance, self.sharpest)
         outer = errors.outer_error
@@ -275,23 +305,25 @@ class _Fit:
         return min((self._searched(start) for start in starts), key=lambda fit: fit[0])
 
     def _searched(self, start: tuple[float, ...]) -> tuple[float, FloatArray]:
-        """A start of two numbers leaves right labels as promised, one of six has none that are noisier if larger."""
+        """A start of three numbers leaves right labels as promised, one of eight has none that are noisier if larger."""
         bounds = list(_BOUNDS[: len(start)])
-        if len(start) > 2 and self.errors.level is None:
-            bounds[5] = (0.0, 0.0)
+        if self.sides_are_even:
+            bounds[_ABOVE] = (0.0, 0.0)
+        if len(start) > _LEVEL and self.errors.level is None:
+            bounds[_LEVEL] = (0.0, 0.0)
         clipped = np.array([np.clip(number, *bound) for number, bound in zip(start, bounds, strict=True)])
         found = minimize(self, clipped, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE)
         return float(found.fun), np.asarray(found.x)
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient at ``x``."""
-        errors, share = self.errors, _sigmoid(x[0])
+        errors, share, above = self.errors, _sigmoid(x[_SHARE]), _sigmoid(x[_ABOVE])
         parts = self._parts(x)
         clean = np.asarray(sum(parts))
-        degrees = 2.0 + np.exp(x[4] if x.size > 2 else _AS_PROMISED[2])
+        degrees = 2.0 + np.exp(x[_TAIL] if x.size > _OF_WRONG else _AS_PROMISED[2])
         right = student_density(errors, clean, degrees)
-        if x.size > 2:
-            failing = _sigmoid(x[6])
+        if x.size > _OF_WRONG:
+            failing = _sigmoid(x[_FAILING])
             failed = student_density(errors, np.maximum(clean, self.unit**2), degrees)
             either = np.logaddexp(right.value + np.log1p(-failing), failed.value + np.log(failing))
             has_failed = np.exp(failed.value + np.log(failing) - either)
@@ -301,22 +333,22 @@ class _Fit:
                 (1.0 - has_failed) * right.by_log_variance + has_failed * np.where(holds, failed.by_log_variance, 0.0),
                 (1.0 - has_failed) * right.by_degrees + has_failed * failed.by_degrees,
             )
-        spread, within = np.exp(x[1]) * self.outer_spread**2, clean / errors.outer_slope**2
-        wrong = wrong_density(errors, spread + within)
+        spread, within = np.exp(x[_SPREAD]) * self.outer_spread**2, clean / errors.outer_slope**2
+        wrong = wrong_density(errors, spread + within, above)
         both = self._either(right.value + np.log1p(-share), wrong.value + np.log(share))
         is_wrong = np.exp(wrong.value + np.log(share) - both)
         if self.verdicts is not None:
             is_wrong = np.where(np.isnan(self.verdicts), is_wrong, self.verdicts)
         by_spread = is_wrong * wrong.by_log_variance / (spread + within)
-        slopes = [np.mean(is_wrong) - share, np.mean(by_spread) * spread]
-        if x.size > 2:
+        slopes = [np.mean(is_wrong) - share, np.mean(by_spread) * spread, np.mean(is_wrong * wrong.by_side)]
+        if x.size > _OF_WRONG:
             by_clean = ((1.0 - is_wrong) * right.by_log_variance + by_spread * within) / clean
-            by_degrees = np.mean((1.0 - is_wrong) * right.by_degrees) * np.exp(x[4])
+            by_degrees = np.mean((1.0 - is_wrong) * right.by_degrees) * np.exp(x[_TAIL])
             slopes += [np.mean(by_clean * parts[0]), np.mean(by_clean * parts[1]), by_degrees]
             slopes += [0.0 if errors.level is None else 2.0 * np.mean(by_clean * clean * errors.level)]
             slopes += [np.mean((1.0 - is_wrong) * (has_failed - failing))]
-            slopes += [np.mean(by_clean * parts[2])] if x.size > 7 else []
-        slopes[0] -= self.others_right * share
+            slopes += [np.mean(by_clean * parts[2])] if x.size > _OF_ALL else []
+        slopes[_SHARE] -= self.others_right * share
         value = -float(np.mean(both)) - self.others_right * float(np.log1p(-share))
         gradient = -np.array(slopes)
         if self.priors is not None:
@@ -333,49 +365,52 @@ class _Fit:
 
     def _parts(self, x: FloatArray) -> list[FloatArray]:
         """Of the variance of right labels."""
-        if x.size == 2:
+        if x.size == _OF_WRONG:
             return [self.variance]
-        parts = [np.exp(x[2]) * self.variance, np.full(self.errors.size, np.exp(x[3]) * self.unit**2)]
-        if x.size > 7:
-            parts.append(np.exp(x[7]) * self.unit**2 * self.squares)
+        parts = [np.exp(x[_SCALE]) * self.variance, np.full(self.errors.size, np.exp(x[_FLOOR]) * self.unit**2)]
+        if x.size > _OF_ALL:
+            parts.append(np.exp(x[_RELATIVE]) * self.unit**2 * self.squares)
         level = self.errors.level
-        return parts if level is None else [part * np.exp(2.0 * x[5] * level) for part in parts]
+        return parts if level is None else [part * np.exp(2.0 * x[_LEVEL] * level) for part in parts]
 
     def _prior(self, x: FloatArray, priors: Priors) -> tuple[float, FloatArray]:
         """Minus the logarithm of the prior, and its gradient."""
-        share, slopes = _sigmoid(x[0]), np.zeros(x.size)
+        share, above, slopes = _sigmoid(x[_SHARE]), _sigmoid(x[_ABOVE]), np.zeros(x.size)
         value = -priors.share * float(np.log1p(-share))
-        slopes[0] = priors.share * share
-        beliefs = [(1, 0.0, priors.spread_sd)]
-        if x.size > 2:
-            beliefs += [(4, priors.tail, priors.tail_sd), (6, priors.failing, priors.failing_sd)]
+        slopes[_SHARE] = priors.share * share
+        value -= priors.sides * float(np.log(4.0 * above * (1.0 - above)))
+        slopes[_ABOVE] = priors.sides * (2.0 * above - 1.0)
+        beliefs = [(_SPREAD, 0.0, priors.spread_sd)]
+        if x.size > _OF_WRONG:
+            beliefs += [(_TAIL, priors.tail, priors.tail_sd), (_FAILING, priors.failing, priors.failing_sd)]
         for number, centre, scale in beliefs:
             # Student-t with three degrees of freedom: what is far from the centre is unlikely, not impossible.
             off = (x[number] - centre) / scale
             value += 2.0 * float(np.log1p(off**2 / 3.0))
             slopes[number] = 4.0 * off / (3.0 + off**2) / scale
-        if x.size > 2:
-            value, slopes[5] = value + priors.level * float(x[5]), priors.level
+        if x.size > _OF_WRONG:
+            value, slopes[_LEVEL] = value + priors.level * float(x[_LEVEL]), priors.level
         return value, slopes
 
     def described(self, x: FloatArray, *, noticeable: bool) -> Calibration:
         """What parameters mean."""
         density = -self(x)[0] + (0.0 if self.priors is None else self._prior(x, self.priors)[0] / self.errors.size)
         relative = 0.0
-        if x.size > 7 and x[7] > _NO_MORE:
-            relative = float(np.exp(x[7])) * self.unit**2 / self.typical
-        degrees = 2.0 + float(np.exp(x[4]))
+        if x.size > _OF_ALL and x[_RELATIVE] > _NO_MORE:
+            relative = float(np.exp(x[_RELATIVE])) * self.unit**2 / self.typical
+        degrees = 2.0 + float(np.exp(x[_TAIL]))
         return Calibration(
-            scale=float(np.exp(x[2])),
-            floor=float(np.exp(x[3])) * self.unit**2,
+            scale=float(np.exp(x[_SCALE])),
+            floor=float(np.exp(x[_FLOOR])) * self.unit**2,
             sharpest=self.sharpest,
             relative=relative,
-            strength=float(x[5]),
-            failing=_sigmoid(x[6]),
+            strength=float(x[_LEVEL]),
+            failing=_sigmoid(x[_FAILING]),
             typical=self.unit**2,
             degrees=float("inf") if degrees > _NORMAL_FROM else degrees,
-            wrong_fraction=_sigmoid(x[0]),
-            wrong_std=float(np.exp(0.5 * x[1])) * self.outer_spread,
+            wrong_fraction=_sigmoid(x[_SHARE]),
+            wrong_std=float(np.exp(0.5 * x[_SPREAD])) * self.outer_spread,
+            wrong_above=_sigmoid(x[_ABOVE]),
             log_density=float(density),
             gain=float("inf"),
             adjusted=True,

@@ -190,11 +190,14 @@ class Errors:
 
 @dataclass(frozen=True, eq=False)
 class LogDensity:
-    """Logarithms of densities in label units, and their derivatives by the logarithm of the variance and by the degrees."""
+    """Logarithms of densities in label units, and their derivatives by the logarithm of the variance, by the degrees and by the
+    logit of the share above.
+    """
 
     value: FloatArray
     by_log_variance: FloatArray
     by_degrees: FloatArray | float = 0.0
+    by_side: FloatArray | float = 0.0
 
 
 def student_constant(degrees: float) -> float:
@@ -236,21 +239,46 @@ def _exact_student(errors: Errors, variance: FloatArray, degrees: float) -> LogD
     return LogDensity(value, 0.5 * ((degrees + 1.0) * share - 1.0), by_degrees)
 
 
-def wrong_density(errors: Errors, outer_variance: FloatArray) -> LogDensity:
-    """Wrong labels: Student-t in label units, around what was expected, with this squared scale parameter."""
+def wrong_density(errors: Errors, outer_variance: FloatArray, above: float = 0.5) -> LogDensity:
+    """Wrong labels: Student-t in label units, around what was expected, with this squared scale parameter.
+
+    above : the share of wrong labels that is too large: a unit error, or a leak, puts all of them on one side.
+    """
     degrees = WRONG_DEGREES
     ratio = errors.outer_error**2 / (degrees * outer_variance)
     value = student_constant(degrees) - 0.5 * np.log(outer_variance) - 0.5 * (degrees + 1.0) * np.log1p(ratio)
     slope = 0.5 * ((degrees + 1.0) * ratio / (1.0 + ratio) - 1.0)
+    side = np.sign(errors.outer_error)
+    value = value + np.where(side > 0.0, np.log(2.0 * above), np.where(side < 0.0, np.log(2.0 - 2.0 * above), 0.0))
+    by_side = np.where(side > 0.0, 1.0 - above, np.where(side < 0.0, -above, 0.0))
     if errors.outer_within is None:
-        return LogDensity(value, slope)
-    scale = np.sqrt(outer_variance)
-    low, high = errors.outer_within.lower / scale, errors.outer_within.upper / scale
-    inside = _between(lambda x: stdtr(degrees, x), low, high)
-    by_variance = 0.5 * (_times_student(low, degrees) - _times_student(high, degrees)) / inside
+        return LogDensity(value, slope, by_side=by_side)
+    within = _interval_wrong(errors.outer_within, np.sqrt(outer_variance), above)
     exact = errors.outer_within.exact
     return LogDensity(
-        np.where(exact, value, np.log(inside) - errors.outer_within.log_width), np.where(exact, slope, by_variance)
+        np.where(exact, value, within.value),
+        np.where(exact, slope, within.by_log_variance),
+        by_side=np.where(exact, by_side, within.by_side),
+    )
+
+
+def _interval_wrong(outer_within: Intervals, scale: FloatArray, above: float) -> LogDensity:
+    """Probabilities of intervals, each side of what was expected with its own share."""
+    degrees = WRONG_DEGREES
+    low, high = outer_within.lower / scale, outer_within.upper / scale
+    sides = [
+        (above, np.maximum(low, 0.0), np.maximum(high, 0.0)),
+        (1.0 - above, np.minimum(low, 0.0), np.minimum(high, 0.0)),
+    ]
+    over, under = (2.0 * _between(lambda x: stdtr(degrees, x), *ends) for _, *ends in sides)
+    inside = above * over + (1.0 - above) * under
+    by_variance = sum(
+        share * (_times_student(first, degrees) - _times_student(last, degrees)) for share, first, last in sides
+    )
+    return LogDensity(
+        np.log(inside) - outer_within.log_width,
+        np.asarray(by_variance / inside),
+        by_side=above * (1.0 - above) * (over - under) / inside,
     )
 
 
