@@ -1,5 +1,6 @@
 """How long a gate takes: to be kept, to be loaded, and to judge 10,000 new rows; and what it weighs.
 
+Loading reads and checks both files; the model is built from them at the first check, which "load+file" has as well.
 Times are those of the processor, so that a busy machine does not count.
 
 Usage: OPENBLAS_NUM_THREADS=1 python benchmarks/gate.py > benchmarks/gate.txt
@@ -77,4 +78,3 @@ if __name__ == "__main__":
     measured(800)
     measured(2000, mean="none")
     measured(5000, mean="none")
-    measured(8000, mean="none", rank=300)

@@ -61,11 +61,11 @@ def gate_of(audit: Findings, source: Source, request: Request | None) -> KeptGat
         "id": audit.id,
         "rows": len(audit.table),
         "decision": {
-            "fdr": audit.fdr,
+            "fdr": float(audit.fdr),
             "threshold": audit.threshold,
-            "cutoff": audit.cutoff,
+            "cutoff": None if audit.cutoff is None else float(audit.cutoff),
             "score": audit.score,
-            "confidence": audit.confidence,
+            "confidence": float(audit.confidence),
         },
     }
     try:
