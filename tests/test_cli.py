@@ -317,7 +317,7 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
     }
     decisions.write_text(json.dumps(content))
     assert run("apply", table, decisions, "-o", tmp_path / "clean.csv") == 0
-    assert "1 labels corrected, 1 rows dropped, 0 labels kept" in capsys.readouterr().out
+    assert "1 label corrected, 1 row dropped, 0 labels kept" in capsys.readouterr().out
     cleaned = pd.read_csv(tmp_path / "clean.csv").set_index("sample")
     assert cleaned.loc["S007", "y"] == 0.5
     assert "S008" not in cleaned.index

@@ -86,6 +86,23 @@ class Page:
         return self.find(position).locator(".verdict").inner_text()
 
 
+class Served(Page):
+    """A page of a server; requests to the server itself are allowed."""
+
+    def _request(self, request):
+        if not request.url.startswith((self.address, "data:", "blob:")):
+            self.complaints.append(f"request: {request.url}")
+
+    def saved(self):
+        """Wait until everything is saved."""
+        self.page.locator("#saved", has_text="All decisions are saved.").wait_for()
+
+
+class Address(str):
+    def as_uri(self):
+        return str(self)
+
+
 def made_up(size=20, *, order=None, label=None, suggested=None, suspects=8, **changes):
     """The content of a page about rows that are called row-0!, row-1!, ...; ``order`` lists positions by rank."""
     order = np.arange(size) if order is None else np.asarray(order)

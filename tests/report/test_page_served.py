@@ -9,22 +9,10 @@ import pytest
 from mislabel.data.corrections import read_decisions
 from mislabel.report.server import ReviewServer
 
-from .pages import Page, made_up, written
+from .pages import Address, Served, made_up, written
 
 SIZE = 20
 CONFLICT = "409 (Conflict)"
-
-
-class Served(Page):
-    """A page of a server; requests to the server itself are allowed."""
-
-    def _request(self, request):
-        if not request.url.startswith((self.address, "data:", "blob:")):
-            self.complaints.append(f"request: {request.url}")
-
-    def saved(self):
-        """Wait until everything is saved."""
-        self.page.locator("#saved", has_text="All decisions are saved.").wait_for()
 
 
 @pytest.fixture
@@ -53,11 +41,6 @@ def served(browser, tmp_path):
         thread.join()
         server.server_close()
     assert [page.complaints for page in pages] == [[] for _ in pages]
-
-
-class Address(str):
-    def as_uri(self):
-        return str(self)
 
 
 def kept(folder):

@@ -33,6 +33,7 @@ def run_apply(options: argparse.Namespace) -> int:
     import json
 
     from mislabel.data.corrections import apply_decisions
+    from mislabel.report.plain_words import count
 
     done = apply_decisions(
         options.file, options.decisions, options.output, trail=options.trail, overwrite=options.overwrite
@@ -41,6 +42,6 @@ def run_apply(options: argparse.Namespace) -> int:
         counts = {"corrected": done.corrected, "dropped": done.dropped, "kept": done.kept}
         print(json.dumps({"file": str(done.target), **counts}))
     elif not options.quiet:
-        told = f"{done.corrected} labels corrected, {done.dropped} rows dropped, {done.kept} labels kept as they were."
-        print(safe(f"{done.target}: {told}"))
+        told = [f"{count(done.corrected, 'label')} corrected", f"{count(done.dropped, 'row')} dropped"]
+        print(safe(f"{done.target}: {', '.join(told)}, {count(done.kept, 'label')} kept."))
     return 0

@@ -130,15 +130,17 @@ def detection_line(audit: Findings, decimal: str) -> str:
     known = np.isfinite(limit)
     if known.mean() < MOSTLY:
         return "In most rows no error of any plausible size would be noticed: no suspect does not mean no wrong label."
+    median = float(np.median(limit))
     most = float(np.quantile(limit, NEARLY_ALL)) if known.mean() >= NEARLY_ALL else np.inf
-    rest = f", in nine of ten one of {number(most, 2, decimal)}" if np.isfinite(most) else ""
+    rest = f", in nine of ten one of {_rough(most, decimal)}" if np.isfinite(most) else ""
     spread = float(np.nanstd(audit.table["label"]))
-    share = (
-        f" ({number(float(np.median(limit)) / spread, 2, decimal)} standard deviations of the labels)"
-        if spread > 0
-        else ""
-    )
+    share = f" ({_rough(median / spread, decimal)} standard deviations of the labels)" if spread > 0 else ""
     return (
-        f"In half of the rows an error of {number(float(np.median(limit)), 2, decimal)}{share} would probably be noticed{rest}; "
+        f"In half of the rows an error of {_rough(median, decimal)}{share} would probably be noticed{rest}; "
         "smaller ones would mostly not."
     )
+
+
+def _rough(value: float, decimal: str) -> str:
+    """With two digits that count, also where it is large."""
+    return number(float(f"{value:.2g}"), 2, decimal)

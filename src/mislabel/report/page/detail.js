@@ -40,13 +40,15 @@ const rowDetail = ({ data, verdicts, drawn, onAccept, focusRow, sampleLine }) =>
   const neighbours = (rank) => {
     const near = nearOf.get(rank);
     if (!near || !near.length) return make("p", { class: "muted" }, near ? "There are no trusted rows to compare this one with." : "Neighbours are kept for the most suspicious rows only.");
-    const columns = content.details.columns.slice(0, MOST_COLUMNS);
+    // The column of the picture comes first.
+    const all = content.details.columns, first = all.indexOf(content.telling?.column);
+    const columns = [...(first < 0 ? [] : [first]), ...all.keys()].filter((k, at, list) => list.indexOf(k) === at).slice(0, MOST_COLUMNS);
     const body = make("tbody", {}, ...near.map(([other, at, similarity]) => {
       const values = content.details.features[at];
       return make("tr", {}, make("th", { scope: "row", dir: "auto" }, shownId(other)), make("td", { class: "number" }, labelText(other)),
-        make("td", { class: "number" }, fixed(similarity, 3)), ...columns.map((_, k) => make("td", { dir: "auto" }, values[k])));
+        make("td", { class: "number" }, fixed(similarity, 3)), ...columns.map((k) => make("td", { dir: "auto" }, values[k] || "no value")));
     }));
-    const head = make("thead", {}, make("tr", {}, ...["row", "label", "similarity", ...columns].map((name) => make("th", { scope: "col", dir: "auto" }, name))));
+    const head = make("thead", {}, make("tr", {}, ...["row", "label", "similarity", ...columns.map((k) => all[k])].map((name) => make("th", { scope: "col", dir: "auto" }, name))));
     return make("div", { class: "inner", tabindex: "0", role: "region", "aria-label": "Most similar trusted rows" }, make("table", {}, head, body));
   };
   /* A box that Enter takes over and Escape leaves. */
