@@ -111,8 +111,8 @@ def test_the_hook(folder, files, environment):
     (hook,) = described(".pre-commit-hooks.yaml")
     assert hook["id"] == "mislabel-check"
     assert hook["language"] == "python"
-    assert all(re.search(hook["files"], name) for name in ("a.csv", "a.csv.gz", "a.parquet"))
-    assert not re.search(hook["files"], "a.py")
+    assert all(re.search(hook["files"], name) for name in ("a.csv", "a.csv.gz", "a.tsv"))
+    assert not any(re.search(hook["files"], name) for name in ("a.py", "requirements.txt"))
     # As pre-commit does: entry, arguments of the user, names of files.
     arguments = [*hook["entry"].split(), "--against", str(folder)]
     done = subprocess.run([*arguments, *map(str, files.iterdir())], env=environment, capture_output=True, text=True)
