@@ -46,7 +46,7 @@ def findings(*, suspects=20, threshold="fdr", cutoff=None, fdr=0.05, set_aside=0
         ({"threshold": "top-k", "cutoff": 20}, "The 20 most suspicious labels were asked for: nothing is promised"),
         (
             {"threshold": "top-k", "cutoff": 1, "suspects": 1},
-            "The 1 most suspicious label was asked for: nothing is promised",
+            "The most suspicious label was asked for: nothing is promised",
         ),
         ({"threshold": "z", "cutoff": 3.0}, "off by more than 3 standard deviations: nothing is promised"),
     ],
@@ -81,3 +81,12 @@ def test_what_kind_of_labels_these_are(rng):
 
     found = audit(pd.DataFrame({"x": x, "y": limits}), "y", mean="none")
     assert "are 9 upper limits" in kind_facts(found.findings, ".")["Limits"]
+
+
+def test_one_suspect_has_no_pattern(friedman):
+    features, labels, _, _ = friedman(100, 0.0, 0.0, 0)
+    labels[17] += 60
+    found = audit(features, labels, mean="none", threshold="top-k", cutoff=1)
+    first, _, pattern = found.summary["summary"]
+    assert first == "1 of 100 labels looks wrong since the most suspicious one was asked for."
+    assert pattern == "One suspect alone shows no pattern."

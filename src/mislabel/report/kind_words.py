@@ -118,7 +118,8 @@ def _promised(audit: Findings) -> str:
 
 def _how_called(audit: Findings) -> str:
     if audit.threshold == "top-k" and audit.cutoff is not None:
-        return f"The {count(round(audit.cutoff), 'most suspicious label')} {'was' if audit.cutoff == 1 else 'were'} asked for"
+        those = "most suspicious label was" if audit.cutoff == 1 else f"{audit.cutoff:,.0f} most suspicious labels were"
+        return f"The {those} asked for"
     if audit.threshold == "z" and audit.cutoff is not None:
         return f"Called wrong is what is off by more than {audit.cutoff:g} standard deviations"
     return f"Suspects were called by {audit.threshold}"

@@ -49,8 +49,8 @@ def _how_called(audit: Findings) -> str:
     if audit.threshold == "fdr" or audit.cutoff is None:
         return f" at a false discovery rate of {percent(audit.fdr)}"
     if audit.threshold == "top-k":
-        were = "was" if audit.cutoff == 1 else "were"
-        return f" since the {audit.cutoff:,.0f} most suspicious {were} asked for"
+        those = "most suspicious one was" if audit.cutoff == 1 else f"{audit.cutoff:,.0f} most suspicious were"
+        return f" since the {those} asked for"
     return f" beyond {audit.cutoff:g} standard deviations" if audit.threshold == "z" else f" by {audit.threshold}"
 
 
@@ -66,6 +66,8 @@ def pattern_line(audit: Findings) -> str:
         return "Patterns: " + "; ".join(told) + (f"; and {more} more" if more > 0 else "") + "."
     missing = int(audit.table["label"].isna().sum())
     filled = f" {count(missing, 'missing label')} got a suggestion too." if missing else ""
+    if audit.n_suspects == 1:
+        return f"One suspect alone shows no pattern.{filled}"
     if audit.n_suspects:
         return f"No unit error, swap or shifted group explains several of them at once.{filled}"
     return f"Nothing stands out enough to be called wrong.{filled}"

@@ -20,7 +20,7 @@ const axes = (() => {
   };
   const ticks = ([low, high], count = 5) => {
     const raw = (high - low) / count, power = 10 ** Math.floor(Math.log10(raw));
-    const unit = [1, 2, 5, 10].map((k) => k * power).find((value) => value >= raw * (1 - 1e-9));
+    const unit = [1, 2, 2.5, 5, 10].map((k) => k * power).find((value) => value >= raw * (1 - 1e-9));
     const found = [];
     for (let k = Math.ceil(low / unit); k * unit <= high && found.length <= 2 * count; k++) found.push(Number((k * unit).toPrecision(12)));
     return found;
