@@ -234,3 +234,28 @@ def test_noise_may_differ_from_row_to_row(rng):
     ]
     assert fits[1].mixture.base == pytest.approx(0.01, rel=0.4)
     assert fits[1].objective < fits[0].objective - 100.0
+
+
+def test_labels_known_to_be_right_are_not_doubted_and_count_for_no_share(rng, held):
+    # Far off, but right: the signal follows them as if they were all there is, and the others are judged as before.
+    matrix, labels = np.diag(np.full(6, 4.0)), np.array([0.1, -0.2, 9.0, 0.3, 9.0, -0.1])
+    kinds, right = MixtureParameters(0.2, 0.05, 3.0), np.array([False, False, True, False, False, True])
+    likelihood = replace(MixtureLikelihood.of_exact(labels, np.zeros(6)), right=right)
+    options = {"least_base": 1e-9, "learn_amplitude": False, "max_iter": 80}
+    fit = fit_mixture(DenseSignal(matrix), likelihood, kinds, with_noise(likelihood, kinds), **options)
+    plain = fitted(DenseSignal(matrix), labels, kinds)
+    np.testing.assert_array_equal(fit.cavity.wrong[right], 0.0)
+    np.testing.assert_allclose(fit.cavity.wrong[~right], plain.cavity.wrong[~right], atol=1e-9)
+    assert plain.cavity.wrong[2] > 0.3
+    np.testing.assert_allclose((matrix @ fit.weights)[right], 4.0 / 4.05 * labels[right], rtol=1e-9)
+    np.testing.assert_array_equal(fit.noise_variance[right], 0.0)
+    # The share of wrong labels is that among those in doubt.
+    found = likelihood.likeliest(kinds, fit.cavity)
+    doubted = MixtureLikelihood.of_exact(labels[~right], np.zeros(4))
+    alone = fitted(DenseSignal(np.diag(np.full(4, 4.0))), labels[~right], kinds)
+    assert likelihood.some(np.flatnonzero(~right)).right.tolist() == [False] * 4
+    assert found.fraction > 0.05
+    assert doubted.likeliest(kinds, alone.cavity).fraction > 0.05
+    everything = replace(likelihood, right=np.ones(6, dtype=bool))
+    fit = fit_mixture(DenseSignal(matrix), everything, kinds, with_noise(everything, kinds), **options)
+    assert everything.likeliest(kinds, fit.cavity).fraction == kinds.fraction

@@ -18,7 +18,7 @@ from mislabel.estimators.low_rank_fit import kernel_of_many
 from mislabel.estimators.rank_plan import RankPlan
 from mislabel.estimators.row_order import by_content
 from mislabel.estimators.set_aside import SetAside
-from mislabel.estimators.validation import check_label_errors, check_label_range, check_labels, check_sides
+from mislabel.estimators.validation import check_label_errors, check_label_range, check_labels, check_right, check_sides
 from mislabel.kernels.adapters import as_kernel
 from mislabel.kernels.contract import RemoteRows
 from mislabel.kernels.on_data import kept, take
@@ -74,6 +74,7 @@ class PreparedData:
     aside, copies : labels that take no part since they are absurd, or since another row equals theirs.
     kernel : where the fit begins. plan : None for an exact fit.
     mean_inputs : what mean models need beside the points.
+    right : which labels are known to be right, whatever the others say; None where none is.
     """
 
     rows: np.ndarray
@@ -94,6 +95,7 @@ class PreparedData:
     bounds: Atoms = field(default_factory=Atoms)
     apart: NDArray[np.bool_] | None = None
     chance: FloatArray | None = None
+    right: NDArray[np.bool_] | None = None
 
     def with_bounds(self) -> PreparedData:
         """The same where atoms that may be bounds are taken for bounds."""
@@ -130,6 +132,11 @@ class PreparedData:
     def own_intervals(self) -> Intervals | None:
         """Intervals of labels that are not known exactly, in label units and in the order of the fit; None where all are."""
         return intervals_of(self.own_labels, self.half_step, self.side[self.present])
+
+    @property
+    def fit_right(self) -> NDArray[np.bool_] | None:
+        """Which of the labels that take part are known to be right, in the order of the fit; None where none is."""
+        return None if self.right is None else self.right[self.present]
 
     @property
     def n_apart(self) -> int:
@@ -185,6 +192,7 @@ class RowsAndLabels:
     y: Any
     y_err: Any = None
     censored: Any = None
+    right: Any = None
 
 
 def prepare(
@@ -242,6 +250,7 @@ def prepare(
         start,
         plan,
         mean_inputs,
+        right=check_right(given.right, labels),
     )
 
 

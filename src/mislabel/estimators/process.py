@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
 from mislabel._common.compiled_loops import clean_interrupts
@@ -88,6 +89,7 @@ class ProcessTask:
     known_variance : of the labels, squared. plan : None for an exact fit.
     within : intervals of censored labels, less the mean; None where all are known exactly.
     relative : what the base noise is multiplied by, label by label.
+    right : which labels are known to be right; None where none is.
     """
 
     kernel: Kernel
@@ -97,6 +99,7 @@ class ProcessTask:
     plan: RankPlan | None
     within: Intervals | None = None
     relative: FloatArray | float = 1.0
+    right: NDArray[np.bool_] | None = None
 
     def likelihood(self, center: float, scale: float, tails: str) -> MixtureLikelihood:
         """What the labels say, centred and scaled."""
@@ -105,7 +108,7 @@ class ProcessTask:
             observed: Observation = ExactLabels((self.target - center) / scale)
         else:
             observed = CensoredLabels(self.within.less(center).scaled(scale))
-        return MixtureLikelihood(observed, known, self.relative, tails)
+        return MixtureLikelihood(observed, known, self.relative, tails, self.right)
 
 
 @dataclass(frozen=True, eq=False)

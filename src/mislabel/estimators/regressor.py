@@ -209,6 +209,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         mean_weights: Any = None,
         mean_features: Any = None,
         predictions: Any = None,
+        known_right: Any = None,
         client: Any = None,
     ) -> LabelNoiseRegressor:
         """Fit to features (or graphs, molecules, a molecule file, or a kernel matrix) and labels.
@@ -222,22 +223,26 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         ``groups`` and ``mean_weights`` (sample weights) are honoured when ``mean`` is cross-fitted, and ``mean_features`` is
         what it is fitted to instead of X, for instance a frame with named columns. ``predictions`` take the place of
         ``mean``: one per label, by somebody's own model that has not seen that label.
+
+        ``known_right`` says of every label whether somebody found it to be right: where right and wrong labels are averaged over
+        it has the noise of a right one, however unlikely the others find it.
         """
         if client is not None or _is_lazy(X):
             X, y = import_module("mislabel.distributed").distributed_data(X, y, client)
         fresh = object.__new__(type(self))
         fresh.__dict__.update(self.__dict__)
-        fresh._fit(X, y, y_err, censored, MeanInputs(mean_features, mean_weights, groups, predictions))
+        inputs = MeanInputs(mean_features, mean_weights, groups, predictions)
+        fresh._fit(X, y, (y_err, censored, known_right), inputs)
         # In one step, and the last one: a fit that fails or is interrupted leaves the estimator as it was.
         self.__dict__ = fresh.__dict__
         return self
 
-    def _fit(self, X: Any, y: Any, y_err: Any, censored: Any, inputs: MeanInputs) -> None:
-        """One stage after the other: prepared data, mean and process, evidence."""
+    def _fit(self, X: Any, y: Any, known: tuple[Any, Any, Any], inputs: MeanInputs) -> None:
+        """One stage after the other: prepared data, mean and process, evidence; ``known`` is what is known of the labels."""
         if compares_objects(self.kernel):
             X, y = molecules_and_labels(X, y)
         rows = row_ids(X, y)
-        data = self._prepared(RowsAndLabels(rows, self._check_points(X, rows), y, y_err, censored), inputs)
+        data = self._prepared(RowsAndLabels(rows, self._check_points(X, rows), y, *known), inputs)
         with ProgressReporter(self.verbose) as progress:
             state = seeded_generator(self.random_state)
             settings = self._mean_settings(data), self._process_settings()

@@ -182,14 +182,16 @@ class Stages:
             within = None if within is None else within[index].less(mean)
             # That of all points does not mind columns in which these are equal; one for many points is not for few.
             own = data.kernel if data.plan is None else as_kernel(kernel, points)
-            task = ProcessTask(own, points, target, known, None, within)
+            right = None if data.fit_right is None else data.fit_right[index]
+            task = ProcessTask(own, points, target, known, None, within, right=right)
         return fit_process(task, self.process_settings, self.random_state, self._shares.next(), similar)
 
     def _task(self, data: PreparedData, mean: FloatArray) -> ProcessTask:
         """All labels that take part, less a mean."""
         within = data.fit_within
         within = None if within is None else within.less(mean)
-        return ProcessTask(data.kernel, data.fit_points, data.fit_labels - mean, data.fit_variance, data.plan, within)
+        target, known = data.fit_labels - mean, data.fit_variance
+        return ProcessTask(data.kernel, data.fit_points, target, known, data.plan, within, right=data.fit_right)
 
     def _blocked(
         self, data: PreparedData, choice: ScaleChoice | None, mean: FittedMean, process: FittedProcess

@@ -366,3 +366,15 @@ def check_sides(censored: Any, size: int) -> NDArray[np.int8]:
             f"{given.iloc[bad[0]]!r} at position {bad[0]}."
         )
     return np.array([SIDES[cell] for cell in cells], dtype=np.int8)
+
+
+def check_right(known_right: Any, labels: np.ndarray) -> NDArray[np.bool_] | None:
+    """Which labels are known to be right; None where none is."""
+    if known_right is None:
+        return None
+    found = np.asarray(known_right)
+    if found.dtype != bool or found.shape != labels.shape:
+        raise InvalidParameterError(
+            f"known_right says of each of {labels.size} labels whether it is known to be right: True or False, one each."
+        )
+    return found & ~np.isnan(labels) if found.any() else None

@@ -86,12 +86,14 @@ class MixtureLikelihood:
 
     observed : what the labels say. fixed_noise : variances that every label has anyway (known measurement errors, jitter).
     relative : what the base noise is multiplied by, label by label. tails : of the noise of right labels, a name of TAILS.
+    right : which labels are known to be right, whatever the others say; None where none is.
     """
 
     observed: Observation
     fixed_noise: FloatArray
     relative: FloatArray | float = 1.0
     tails: str = "normal"
+    right: NDArray[np.bool_] | None = None
 
     @classmethod
     def of_exact(cls, labels: FloatArray, fixed_noise: FloatArray) -> MixtureLikelihood:
@@ -111,7 +113,9 @@ class MixtureLikelihood:
     def some(self, index: NDArray[np.intp]) -> MixtureLikelihood:
         """The labels at these positions."""
         relative = self.relative[index] if isinstance(self.relative, np.ndarray) else self.relative
-        return replace(self, observed=self.observed.some(index), fixed_noise=self.fixed_noise[index], relative=relative)
+        right = None if self.right is None else self.right[index]
+        observed, fixed_noise = self.observed.some(index), self.fixed_noise[index]
+        return replace(self, observed=observed, fixed_noise=fixed_noise, relative=relative, right=right)
 
     def clean_noise(self, mixture: MixtureParameters) -> FloatArray:
         """Noise variance of clean labels."""
@@ -119,10 +123,10 @@ class MixtureLikelihood:
 
     def cavity(self, mean: FloatArray, signal_variance: FloatArray, mixture: MixtureParameters) -> Cavity:
         """What predictions of the signal say about each label."""
-        shares, noise = self._parts(mixture)
+        log_shares, noise = self._parts(mixture)
         total = signal_variance + noise
         found = self.observed.moments(mean, total)
-        logs = np.log(shares)[:, None] + found.log_density
+        logs = log_shares + found.log_density
         log_density = np.logaddexp.reduce(logs, axis=0)
         weight = np.exp(logs - log_density)
         slope = np.sum(weight * found.slope, axis=0)
@@ -161,26 +165,33 @@ class MixtureLikelihood:
         self, mixture: MixtureParameters, mean: FloatArray, signal_variance: FloatArray, least_spread: float
     ) -> MixtureParameters:
         """One step of expectation-maximisation. Wrong labels have clean noise as well."""
-        shares, noise = self._parts(mixture)
+        log_shares, noise = self._parts(mixture)
         total = signal_variance + noise
         found = self.observed.moments(mean, total)
-        logs = np.log(shares)[:, None] + found.log_density
+        logs = log_shares + found.log_density
         weight = np.exp(logs - np.logaddexp.reduce(logs, axis=0))
         square = total + total**2 * found.curvature
         wrong = weight[-1]
         own = np.array([multiple for _, multiple in TAILS[self.tails]] + [1.0])[:, None] * self.relative
         base = np.sum(weight * _expected_square(mixture.base * own, total, square) / own, axis=0)
+        in_doubt = wrong if self.right is None else wrong[~self.right]
+        if not in_doubt.size:
+            return replace(mixture, base=float(np.mean(base)))
         spread = wrong @ _expected_square(mixture.spread, total[-1], square[-1]) / wrong.sum()
         return replace(
-            mixture, fraction=share_of(wrong), base=float(np.mean(base)), spread=max(float(spread), least_spread)
+            mixture, fraction=share_of(in_doubt), base=float(np.mean(base)), spread=max(float(spread), least_spread)
         )
 
     def _parts(self, mixture: MixtureParameters) -> tuple[FloatArray, FloatArray]:
-        """Share and noise variance, label by label, of each normal part; the last is that of wrong labels."""
+        """Logarithm of the share, and noise variance, label by label, of each normal part; the last is that of wrong labels."""
         tails = TAILS[self.tails]
         shares = np.array([share * (1.0 - mixture.fraction) for share, _ in tails] + [mixture.fraction])
+        log_shares = np.log(shares)[:, None]
+        if self.right is not None:
+            certain = np.array([*np.log([share for share, _ in tails]), -np.inf])[:, None]
+            log_shares = np.where(self.right, certain, log_shares)
         rows = [self.fixed_noise + multiple * mixture.base * self.relative for _, multiple in tails]
-        return shares, np.stack([*rows, self.clean_noise(mixture) + mixture.spread])
+        return log_shares, np.stack([*rows, self.clean_noise(mixture) + mixture.spread])
 
 
 def mixture_density(clean: FloatArray, error: FloatArray, mixture: MixtureParameters) -> tuple[FloatArray, FloatArray]:
