@@ -52,6 +52,67 @@ def atomic_write(target: str | Path, *, overwrite: bool = True) -> Iterator[Bina
     sync_folder(target.parent)
 
 
+@contextmanager
+def atomic_write_all(targets: Sequence[Path], *, overwrite: bool = True) -> Iterator[list[BinaryIO]]:
+    """As :func:`atomic_write`, for files that belong together: all get their names when the block ends, or none does.
+
+    They get them in this order; where a later one cannot, those before it go back to what they were. A process that is killed in
+    between leaves the first ones.
+    """
+    made: list[tuple[Path, BinaryIO]] = []
+    former: list[tuple[Path, Path | None, os.stat_result]] = []
+    try:
+        for target in targets:
+            remove_leftovers(target)
+            made.append(_create_beside(target))
+        yield [file for _, file in made]
+        for _, file in made:
+            file.flush()
+            os.fsync(file.fileno())
+            if fcntl is None:  # pragma: no cover - Windows renames no open file
+                file.close()
+        for target, (partial, _) in zip(targets, made, strict=True):
+            kept = _kept_beside(target) if overwrite and target is not targets[-1] and os.path.lexists(target) else None
+            former.append((target, kept, os.lstat(partial)))
+            _rename(partial, target, overwrite)
+    except BaseException:
+        for target, kept, ours in former:
+            with suppress(OSError):
+                if not os.path.samestat(os.lstat(target), ours):
+                    continue
+                if kept is not None:
+                    os.replace(kept, target)
+                elif target is not targets[-1] or not overwrite:
+                    os.unlink(target)
+        for path in [*(partial for partial, _ in made), *(kept for _, kept, _ in former)]:
+            _remove(path)
+        raise
+    finally:
+        for _, file in made:
+            with suppress(OSError):
+                file.close()
+    for _, kept, _ in former:
+        _remove(kept)
+    for folder in {target.parent for target in targets}:
+        sync_folder(folder)
+
+
+def _kept_beside(target: Path) -> Path:
+    """What stands at a name now, under another one."""
+    kept = target.parent / f"{_stem(target)}{secrets.token_hex(8)}{_SUFFIX}"
+    try:
+        os.link(target, kept, follow_symlinks=False)
+    except (OSError, NotImplementedError):  # a file system without hard links
+        shutil.copy2(target, kept, follow_symlinks=False)
+    return kept
+
+
+def _remove(path: Path | None) -> None:
+    if path is not None:
+        with suppress(OSError):
+            os.unlink(path)
+
+
 def append_line(path: Path, line: str, *, header: str) -> None:
     """Add a line to a file and wait until it is on the disk; a file without any gets the header first.
 

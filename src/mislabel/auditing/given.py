@@ -123,7 +123,7 @@ class GivenFile(Given):
                 f"{self.path.name} is never changed: name the cleaned file to write, apply(output='cleaned"
                 f"{''.join(self.path.suffixes[-1:])}')."
             )
-        options = {name: bool(value) for name, value in options.items()}
+        options = {name: value if name == "reviewer" else bool(value) for name, value in options.items()}
         if isinstance(decisions, str | Path):
             return apply_decisions(self.path, decisions, output, **options)
         with _written(decisions) as path:

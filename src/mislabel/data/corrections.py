@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from mislabel._common.atomic_files import atomic_write
+import numpy as np
+import pandas as pd
+
+from mislabel._common.atomic_files import atomic_write_all
 from mislabel._common.number_kinds import is_number, is_whole
 from mislabel.data.formats.contract import ReadOptions, fingerprint_of
 from mislabel.data.formats.corrected_copy import Decision, Decisions, safe_cell
-from mislabel.data.formats.registry import FileFormat, format_of, suffix_of
+from mislabel.data.formats.registry import FileFormat, MoleculeFormat, TableFormat, format_of, suffix_of
 from mislabel.data.number_text import NumberOptions
+from mislabel.data.provenance import as_bytes, provenance, provenance_path
 from mislabel.errors import DecisionsError, InvalidParameterError, TableFileError
 
 __all__ = [
@@ -33,18 +38,21 @@ FORMAT = "mislabel-decisions/1"
 ACTIONS = ("accept", "edit", "keep", "drop")
 #: Bytes of a decisions file that are read at most.
 _LARGEST = 500_000_000
-#: Notes are cut at so many characters.
-_LONGEST_NOTE = 10_000
+#: Notes are cut at so many characters, names and times at so many.
+_LONGEST_NOTE, _LONGEST_NAME = 10_000, 200
+#: Numbers that an entry may carry beside a decision.
+EVIDENCE = ("expected", "low", "high", "z", "q_value")
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What was written."""
+    """What was written: the cleaned file, with how many changes, and its provenance beside it."""
 
     target: Path
     corrected: int
     dropped: int
     kept: int
+    provenance: Path
 
 
 def read_decisions(path: str | Path) -> Decisions:
@@ -98,7 +106,47 @@ def _checked(content: dict[str, Any], path: Path) -> Decisions:
         decisions=[_decision(item, rows, path) for item in content["decisions"]],
         file=str(source.get("name", "")),
         options=ReadOptions(None if sheet is None else _text(sheet, "sheet", path), numbers),
+        id=_maybe_text(content, "id", path),
+        columns=_columns(content, path),
+        reviewer=_short_text(content, "reviewer", path),
+        exported=_short_text(content, "exported", path),
+        audit=_settings(content, path),
     )
+
+
+def _maybe_text(item: dict[str, Any], name: str, path: Path) -> str | None:
+    """A text that may be missing."""
+    value = item.get(name)
+    return None if value is None else _text(value, name, path)
+
+
+def _short_text(item: dict[str, Any], name: str, path: Path) -> str:
+    """A name or a time, in one line; empty where it is missing."""
+    return _plain_note(_maybe_text(item, name, path) or "")[:_LONGEST_NAME].replace("\n", " ").strip()
+
+
+def _columns(content: dict[str, Any], path: Path) -> tuple[str, ...] | None:
+    names = content.get("content")
+    if not (names is None or isinstance(names, list)):
+        raise DecisionsError(f"{path} is damaged: content is not a list of columns.")
+    return None if names is None else tuple(_text(name, "a column of the content", path) for name in names)
+
+
+def _settings(content: dict[str, Any], path: Path) -> dict[str, Any]:
+    found = content.get("audit")
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or any(isinstance(value, dict | list) for value in found.values()):
+        raise DecisionsError(f"{path} is damaged: audit is not a list of settings.")
+    return {str(name)[:_LONGEST_NAME]: value for name, value in found.items()}
+
+
+def _number(item: dict[str, Any], name: str, path: Path) -> float | None:
+    """A number that may be missing."""
+    value = item.get(name)
+    if value is None or (is_number(value) and _is_finite(value)):
+        return None if value is None else float(value)
+    raise DecisionsError(f"{path} is damaged: {name} of a row is not a number but {str(value)[:40]!r}.")
 
 
 def _text(value: Any, name: str, path: Path) -> str:
@@ -125,7 +173,24 @@ def _decision(item: dict[str, Any], rows: int, path: Path) -> Decision:
         raise DecisionsError(
             f"{path}: whether the row at position {position} was reviewed is true or false, not {str(reviewed)[:40]!r}."
         )
-    return Decision(position, action, value, "" if note is None else _plain_note(str(note)), reviewed)
+    copies, evidence, label = item.get("copies", 1), item.get("evidence") or {}, item.get("label")
+    if not is_whole(copies) or copies < 1:
+        raise DecisionsError(f"{path} is damaged: the row at position {position} is there {str(copies)[:40]} times.")
+    return Decision(
+        position,
+        action,
+        value,
+        "" if note is None else _plain_note(str(note)),
+        reviewed,
+        row=None if item.get("row") is None else str(item["row"]),
+        label=float(label) if is_number(label) and _is_finite(label) else None,
+        former=_number(item, "former", path),
+        content=_maybe_text(item, "content", path),
+        copies=copies,
+        reviewer=_short_text(item, "reviewer", path),
+        decided_at=_short_text(item, "exported", path),
+        evidence={name: found for name in EVIDENCE if (found := _number(evidence, name, path)) is not None},
+    )
 
 
 def _plain_note(note: str) -> str:
@@ -142,26 +207,28 @@ def _is_finite(value: float) -> bool:
 
 
 def apply_decisions(
-    source: str | Path, decisions: str | Path, target: str | Path, *, trail: bool = False, overwrite: bool = False
+    source: str | Path,
+    decisions: str | Path,
+    target: str | Path,
+    *,
+    trail: bool = False,
+    overwrite: bool = False,
+    reviewer: str | None = None,
+    evidence: dict[str, dict[str, float]] | None = None,
 ) -> Applied:
-    """Write a copy of ``source`` with the labels corrected and rows dropped as decided.
+    """Write a copy of ``source`` with the labels corrected and rows dropped as decided, and its provenance beside it.
 
-    Every other cell stays as it was. ``trail`` adds columns that say what was done to which row. The target is complete
-    or not there at all.
+    Every other cell stays as it was. ``trail`` adds columns that say what was done to which row. Both files are complete or not
+    there at all. ``reviewer`` is who decided, where the decisions do not say so row by row; ``evidence`` has numbers by row id
+    for decisions that carry none.
     """
     source, target = Path(source), Path(target)
     chosen = read_decisions(decisions)
     if not source.is_file():
         raise TableFileError(f"{source}: {'that is a folder, not a file' if source.is_dir() else 'no such file'}.")
-    format = _checked_format(source, target, trail)
-    if os.path.lexists(target):
-        for original in (source, Path(decisions)):
-            if target.exists() and os.path.samefile(original, target):
-                raise TableFileError(f"{target} is the input: choose another name for the cleaned file.")
-        if target.is_dir():
-            raise TableFileError(f"{target} is a folder: give the cleaned file a name.")
-        if not overwrite:
-            raise TableFileError(f"{target} exists: choose another name, or allow it to be replaced with --overwrite.")
+    format, beside = _checked_format(source, target, trail), provenance_path(target)
+    for written in (target, beside):
+        _check_place(written, (source, Path(decisions)), overwrite)
     if not target.parent.is_dir():
         raise TableFileError(f"the folder {target.parent} for the cleaned file does not exist.")
     found = fingerprint_of(source)
@@ -172,15 +239,65 @@ def apply_decisions(
             "was audited, or audit this one."
         )
     try:
-        with atomic_write(target, overwrite=overwrite) as out:
+        with atomic_write_all([beside, target], overwrite=overwrite) as (told, out):
             format.write_copy(source, chosen, out, trail)
             if fingerprint_of(source) != chosen.fingerprint:
                 raise DecisionsError(f"{source} changed while it was being copied: nothing was written.")
+            files = {
+                "source": {"file": source.name, "sha256": found},
+                "decisions": {"file": Path(decisions).name, "sha256": fingerprint_of(Path(decisions))},
+                "cleaned": {"file": target.name, "sha256": _fingerprint(out)},
+            }
+            known = _with_labels(chosen, format, source)
+            told.write(as_bytes(provenance(known, files, reviewer=reviewer, evidence=evidence)))
     except FileExistsError:
-        raise TableFileError(f"{target} appeared meanwhile: choose another name, or allow --overwrite.") from None
+        raise TableFileError(
+            f"{target} or {beside.name} appeared meanwhile: choose another name, or allow --overwrite."
+        ) from None
     actions = [decision.action for decision in chosen.decisions]
     changed = actions.count("accept") + actions.count("edit")
-    return Applied(target, changed, actions.count("drop"), actions.count("keep"))
+    return Applied(target, changed, actions.count("drop"), actions.count("keep"), beside)
+
+
+def _check_place(target: Path, originals: tuple[Path, ...], overwrite: bool) -> None:
+    """Refuse to write over an input, a folder, or anything that may not be replaced."""
+    if not os.path.lexists(target):
+        return
+    for original in originals:
+        if target.exists() and os.path.samefile(original, target):
+            raise TableFileError(f"{target} is the input: choose another name for the cleaned file.")
+    if target.is_dir():
+        raise TableFileError(f"{target} is a folder: give the cleaned file a name.")
+    if not overwrite:
+        raise TableFileError(f"{target} exists: choose another name, or allow it to be replaced with --overwrite.")
+
+
+def _fingerprint(written: BinaryIO) -> str:
+    """SHA-256 of what was written so far."""
+    written.flush()
+    written.seek(0)
+    found = hashlib.file_digest(written, "sha256").hexdigest()  # type: ignore[arg-type]
+    written.seek(0, os.SEEK_END)
+    return found
+
+
+def _with_labels(chosen: Decisions, format: FileFormat, source: Path) -> Decisions:
+    """The decisions with the labels that they are about; those that do not say them themselves are read from the file."""
+    if all(decision.label is not None for decision in chosen.decisions):
+        return chosen
+    column: Any
+    if isinstance(format, MoleculeFormat):
+        column = format.read(source).properties[chosen.label]
+    else:
+        assert isinstance(format, TableFormat)
+        column = format.read(source, chosen.options).frame[chosen.label]
+    labels = pd.to_numeric(pd.Series(column), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+
+    def with_label(decision: Decision) -> Decision:
+        own = float(labels[decision.position])
+        return replace(decision, label=own) if decision.label is None and math.isfinite(own) else decision
+
+    return replace(chosen, decisions=[with_label(decision) for decision in chosen.decisions])
 
 
 def why_not_written(source: Path) -> str | None:

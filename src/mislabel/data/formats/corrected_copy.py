@@ -23,6 +23,11 @@ class Decision:
     """What to do with the label of one row; ``position`` counts the rows of the file from zero.
 
     reviewed : whether a person looked at this very row; else the decision came with others, and is no verdict on it.
+    row : its id. label : what it said; None where that was missing or is not known. former : what it said before an earlier
+        decision, where the file was corrected since.
+    content : fingerprint of its features (``data/row_fingerprints.py``). copies : rows of the file with this content and label.
+    reviewer, decided_at : who decided, and when, where the entry itself says so.
+    evidence : numbers that were shown beside it, by name.
     """
 
     position: int
@@ -30,11 +35,29 @@ class Decision:
     value: float | None
     note: str = ""
     reviewed: bool = False
+    row: str | None = None
+    label: float | None = None
+    former: float | None = None
+    content: str | None = None
+    copies: int = 1
+    reviewer: str = ""
+    decided_at: str = ""
+    evidence: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def original(self) -> float | None:
+        """The label that the first decision was made about."""
+        return self.label if self.former is None else self.former
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """All decisions about one column of one file."""
+    """All decisions about one column of one file.
+
+    id : the column of the rows' ids. columns : those that the contents of rows are fingerprints of; empty for molecules, None
+        where rows have no fingerprints. reviewer, exported : who decided, and when.
+    audit : how the audit was made that they follow.
+    """
 
     fingerprint: str
     label: str
@@ -42,6 +65,11 @@ class Decisions:
     decisions: list[Decision]
     file: str = ""
     options: ReadOptions = field(default_factory=ReadOptions)
+    id: str | None = None
+    columns: tuple[str, ...] | None = None
+    reviewer: str = ""
+    exported: str = ""
+    audit: dict[str, Any] = field(default_factory=dict)
 
     @property
     def by_position(self) -> dict[int, Decision]:
@@ -57,6 +85,13 @@ class Decisions:
     def verdicts(self) -> dict[int, bool]:
         """By position, whether the label is right, for rows that a person looked at."""
         return {decision.position: decision.action == "keep" for decision in self.decisions if decision.reviewed}
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have ids of their own, rather than their positions for ids."""
+        return self.id is not None or any(
+            decision.row is not None and decision.row != str(decision.position) for decision in self.decisions
+        )
 
     @property
     def dropped(self) -> set[int]:
