@@ -64,9 +64,13 @@ class Page:
         return target
 
     def decisions(self, folder):
-        """The exported decisions, by position."""
-        text = self.download("#export-decisions", folder).read_text(encoding="utf-8")
-        return {item["position"]: item for item in json.loads(text)["decisions"]}
+        """The exported decisions, by position, without the evidence that this page shows beside them."""
+        found = {item["position"]: item for item in self.exported(folder)["decisions"]}
+        return {position: {name: item[name] for name in item if name != "evidence"} for position, item in found.items()}
+
+    def exported(self, folder):
+        """All of the exported file."""
+        return json.loads(self.download("#export-decisions", folder).read_text(encoding="utf-8"))
 
     def n_decided(self):
         """How many decisions the page counts."""
@@ -133,6 +137,10 @@ def made_up(size=20, *, order=None, label=None, suggested=None, suspects=8, **ch
         "words": [],
         "meaning": "",
         "kinds": [],
+        "settings": {"mislabel": "0"},
+        "contents": None,
+        "earlier": [],
+        "again": [],
         "trust": [],
         "patternLine": "",
         "patterns": [],

@@ -16,6 +16,7 @@ from mislabel.decisions import Pattern, find_patterns, noise_by_feature, table_w
 from mislabel.decisions.verdicts import RIGHT, WRONG
 from mislabel.estimators.regressor import LabelNoiseRegressor
 from mislabel.report.findings import Findings, Table
+from mislabel.report.remembered import Remembered
 
 #: Columns with at most this many different values can have an offset of their own.
 MOST_GROUPS = 50
@@ -44,8 +45,12 @@ class Fitted:
 
 def assemble(prepared: Prepared, fitted: Fitted) -> Findings:
     """The audit table with the user's row ids, patterns and exact corrections, and where the noise is."""
-    request, model = prepared.request, fitted.model
+    request, memory = prepared.request, prepared.remembered
+    model = fitted.model if memory is None else _taught(fitted.model, memory, memory.verdicts)
     table = model.audit(request.fdr, **request.decision, by_position=True)
+    if memory is not None:
+        cutoff = request.fdr if request.decision["threshold"] == "fdr" else request.decision["cutoff"]
+        table = _known_apart(table, model, memory, {**request.decision, "cutoff": cutoff})
     positions = table["row"].to_numpy(dtype=np.intp)
     table["row"] = prepared.rows[positions]
     suspect = np.zeros(len(table), dtype=bool)
@@ -66,6 +71,8 @@ def assemble(prepared: Prepared, fitted: Fitted) -> Findings:
     for pattern in patterns:
         # What a rule corrects is exact, but for decimals that no label has.
         table.loc[where[pattern.positions], "suggested_label"] = np.round(pattern.corrected, digits)
+    if memory is not None:
+        table = _with_decided(table, positions, memory)
     by_feature = noise_by_feature(fitted.columns, fitted.used, evidence.z, suspect)
     return Findings(
         table,
@@ -83,7 +90,50 @@ def assemble(prepared: Prepared, fitted: Fitted) -> Findings:
         request.decision["cutoff"],
         request.decision["score"],
         request.decision["confidence"],
+        () if prepared.objects is not None else tuple(request.candidates(prepared.frame)),
+        prepared.objects,
+        memory,
     )
+
+
+def _taught(model: LabelNoiseRegressor, memory: Remembered, verdicts: NDArray[np.float64]) -> LabelNoiseRegressor:
+    """A model that has learned from verdicts on the labels that they were about, and judges those that the data has."""
+    before = model.about(memory.originals)
+    learned = before.with_verdicts(verdicts) if not np.isnan(verdicts).all() else before
+    _ = learned.calibration_
+    return learned.about(memory.labels, memory.side)
+
+
+def _with_earlier(verdicts: NDArray[np.float64], memory: Remembered) -> NDArray[np.float64]:
+    """New verdicts, and nothing to ask about labels that were decided earlier."""
+    known, decided = verdicts.copy(), np.array(sorted(memory.decided), dtype=np.intp)
+    known[decided[np.isnan(known[decided])]] = RIGHT
+    return known
+
+
+def _known_apart(
+    table: pd.DataFrame, model: LabelNoiseRegressor, memory: Remembered, decision: dict[str, Any]
+) -> pd.DataFrame:
+    """The audit ``table`` where labels that were decided earlier are no suspects, and all others are judged by themselves.
+
+    ``row`` is the position of the label.
+    """
+    known = _with_earlier(np.full(len(table), np.nan), memory)
+    found = table_with_verdicts(model._calibrated_evidence, known, **decision)
+    ranks = np.argsort(table["row"].to_numpy(dtype=np.intp))[found["row"].to_numpy(dtype=np.intp)]
+    for name in table.columns.intersection(["detectable", "censored"]):
+        found[name] = table[name].to_numpy()[ranks]
+    return found
+
+
+def _with_decided(table: pd.DataFrame, positions: NDArray[np.intp], memory: Remembered) -> pd.DataFrame:
+    """The table with a column that says what was decided, and new values as suggestions."""
+    table["decided"] = memory.actions[positions]
+    where = np.argsort(positions)
+    for position, opinion in memory.decided.items():
+        if opinion.decision.value is not None:
+            table.loc[where[position], "suggested_label"] = opinion.decision.value
+    return table
 
 
 def with_verdicts(found: Findings, right: Mapping[int, bool], values: Mapping[int, float]) -> Findings:
@@ -94,10 +144,15 @@ def with_verdicts(found: Findings, right: Mapping[int, bool], values: Mapping[in
     verdicts = np.full(len(found.table), np.nan)
     for position, is_right in right.items():
         verdicts[position] = RIGHT if is_right else WRONG
-    model = found.model.with_verdicts(verdicts)
-    table = table_with_verdicts(
+    memory, known = found.remembered, verdicts
+    if memory is None:
+        model = found.model.with_verdicts(verdicts)
+    else:
+        model = _taught(found.model, memory, np.where(np.isnan(verdicts), memory.verdicts, verdicts))
+        known = _with_earlier(verdicts, memory)
+    table: pd.DataFrame = table_with_verdicts(
         model._calibrated_evidence,
-        verdicts,
+        known,
         score=found.score,
         threshold=found.threshold,
         cutoff=found.fdr if found.threshold == "fdr" else found.cutoff,
@@ -116,6 +171,8 @@ def with_verdicts(found: Findings, right: Mapping[int, bool], values: Mapping[in
     for position, value in values.items():
         if verdicts[position] == WRONG:
             table.loc[where[position], "suggested_label"] = value
+    if memory is not None:
+        table = _with_decided(table, positions, memory)
     return replace(found, table=table, positions=positions, model=model, patterns=patterns)
 
 

@@ -71,6 +71,7 @@ def fitted_model(
         groups=beside.groups,
         mean_weights=beside.sample_weight,
         mean_features=columns,
+        known_right=None if prepared.remembered is None else prepared.remembered.right,
         client=client,
     )
 

@@ -46,6 +46,7 @@ from mislabel.errors import InvalidLabelsError, InvalidParameterError, TableFile
 from mislabel.kernels.adapters import compares_objects
 from mislabel.report.content import Source
 from mislabel.report.findings import Table
+from mislabel.report.remembered import Remembered
 
 #: What a table that came from no file is called.
 IN_MEMORY = "table"
@@ -61,6 +62,7 @@ class Prepared:
     labels, errors : as numbers, NaN where missing; the label is also a column of ``frame``. side : see :class:`Labels`.
     objects : molecules, graphs or a kernel matrix, where they are what is compared.
     typed : whether numbers that stand as text were recognised while reading.
+    remembered : what was decided earlier, which ``labels`` and ``side`` follow.
     """
 
     request: Request
@@ -75,6 +77,7 @@ class Prepared:
     typed: bool = False
     asked_for: bool = False
     notes: list[str] = field(default_factory=list)
+    remembered: Remembered | None = None
 
 
 def prepare(data: Any, labels: Any, request: Request) -> Prepared:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from mislabel.auditing.assemble import assemble
 from mislabel.auditing.contents import UNNAMED
+from mislabel.auditing.earlier_decisions import read_earlier, remember
 from mislabel.auditing.fits import fitted_to
 from mislabel.auditing.inputs import prepare
 from mislabel.auditing.request import Beside, Request
@@ -37,6 +39,7 @@ def audit(
     groups: Any = None,
     sample_weight: Any = None,
     censored: Any = None,
+    decisions: Any = None,
     kernel: Any = "auto",
     sheet: str | None = None,
     decimal: str | None = None,
@@ -77,6 +80,8 @@ def audit(
         seen none of it, and rows weigh as much. Arrays, or names of columns, which then are no features.
     censored : for each label "<" if it is an upper limit, ">" if it is a lower one, "=" or nothing if it is exact: an array, or
         the name of a column. Labels written like "<0.5" or "> 100" say so themselves.
+    decisions : earlier ones, as exported from the page or as :attr:`AuditResult.decisions`: a path, a dict, or a list of them.
+        What was decided is known to the fit and not asked for again; rows are found again by their ids or by what they hold.
     kernel : "auto", "table", "bonds" (SMILES), "extensive", "intensive" (three-dimensional molecules), "precomputed", or
         any kernel.
     sheet, decimal, thousands : how to read a file: the sheet of a workbook, and the marks in numbers where they are in doubt.
@@ -130,6 +135,7 @@ def audit(
         {"score": score, "threshold": threshold, "cutoff": cutoff, "confidence": confidence},
         {**parameters, "n_jobs": n_jobs, "verbose": verbose, **options},
         Beside(predictions, prediction_std, groups, sample_weight, process_on_residuals, censored),
+        decisions=read_earlier(decisions, names if isinstance(names, list) else None),
     )
     if isinstance(names, list):
         if len(names) > 1:
@@ -139,12 +145,16 @@ def audit(
 
 
 def _audit(data: Any, labels: Any, request: Request) -> AuditResult:
-    prepared = prepare(data, labels, request)
+    prepared = remember(prepare(data, labels, request))
     fitted = fitted_to(prepared)
     notes = [*prepared.notes, *fitted.notes]
     if prepared.source.is_file and prepared.source.why_not is not None:
         notes.append(prepared.source.why_not)
-    return AuditResult(assemble(prepared, fitted), prepared.source, prepared.given, notes, prepared.request)
+    if prepared.remembered is not None:
+        notes += prepared.remembered.notes()
+    # What was decided is about these rows, and no others.
+    request = replace(prepared.request, decisions=())
+    return AuditResult(assemble(prepared, fitted), prepared.source, prepared.given, notes, request)
 
 
 def _labels_and_names(data: Any, label: Any, y: Any) -> tuple[Any, str | list[str]]:

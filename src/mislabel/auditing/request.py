@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mislabel.data.column_names import HasColumns, check_column
+from mislabel.data.corrections import Decisions
 from mislabel.data.number_text import NumberOptions
 from mislabel.errors import InvalidParameterError, unknown_name
 
@@ -66,6 +67,7 @@ class Request:
     kernel : a name from KERNELS or a kernel. sheet, numbers : how to read a file.
     decision : score, threshold, cutoff and confidence. model : parameters of LabelNoiseRegressor.
     beside : predictions, groups and weights. of_new_rows : whether these are rows for a gate, of which there may be few.
+    decisions : earlier ones, with the names of their files.
     """
 
     label: str
@@ -83,6 +85,7 @@ class Request:
     model: dict[str, Any] = field(default_factory=dict)
     beside: Beside = field(default_factory=Beside)
     of_new_rows: bool = False
+    decisions: tuple[tuple[str, Decisions], ...] = ()
 
     @property
     def error_column(self) -> str | None:
@@ -101,8 +104,9 @@ class Request:
         return not (self.mean is None or (isinstance(self.mean, str) and self.mean == "auto"))
 
     def with_label(self, label: str) -> Request:
-        """The same for another label."""
-        return replace(self, label=label)
+        """The same for another label, with the earlier decisions about it."""
+        own = tuple((name, chosen) for name, chosen in self.decisions if chosen.label == label)
+        return replace(self, label=label, decisions=own)
 
     def check(self) -> None:
         """Refuse what cannot be, before anything is read."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mislabel.auditing.accepted import accepted
 from mislabel.auditing.assemble import with_verdicts
 from mislabel.auditing.certify import NO_VERDICTS, ReviewCertificate, certified
 from mislabel.auditing.files import check_folder, check_page, folders_of, write_results, write_summary
@@ -18,7 +19,6 @@ from mislabel.auditing.gate_files import KeptGate, gate_of, write_gate
 from mislabel.auditing.given import DecisionsLike, Given, GivenFile, check_made_for, read_given
 from mislabel.auditing.request import Request
 from mislabel.auditing.summary import Summary, summary, summary_of_several
-from mislabel.data.corrections import FORMAT
 from mislabel.decisions import Pattern
 from mislabel.errors import DecisionsError, GateError
 from mislabel.estimators.regressor import LabelNoiseRegressor
@@ -94,35 +94,14 @@ class AuditResult:
     @cached_property
     def decisions(self) -> dict[str, Any]:
         """Decisions in the format that the page exports: every suspect accepted with its suggestion. Edit them as you like.
+        What was decided earlier, and passed to the audit, is among them as it was decided.
 
         Nobody has looked at any of them: they are no verdicts for :meth:`certify` until an entry says ``"reviewed": True``.
 
         >>> result.decisions["decisions"][0]["action"] = "keep"  # doctest: +SKIP
         >>> cleaned = result.apply()  # doctest: +SKIP
         """
-        found = self.findings
-        chosen = np.flatnonzero((found.table["suspect"] & np.isfinite(found.table["suggested_label"])).to_numpy())
-        entries = [
-            {
-                "position": int(position),
-                "row": str(entry["row"]),
-                "label": float(entry["label"]),
-                "action": "accept",
-                "value": float(entry["suggested_label"]),
-                "note": "",
-                "reviewed": False,
-            }
-            for position, entry in zip(
-                found.positions[chosen], found.table.iloc[chosen].to_dict("records"), strict=True
-            )
-        ]
-        file = {"name": self.source.name, "sha256": self.source.fingerprint, "rows": len(found.table)}
-        return {
-            "format": FORMAT,
-            "file": {**file, **self.source.read_options},
-            "label": found.label,
-            "decisions": sorted(entries, key=lambda entry: entry["position"]),
-        }
+        return accepted(self.findings, self.source)
 
     def apply(
         self,
@@ -131,6 +110,7 @@ class AuditResult:
         output: str | Path | None = None,
         trail: bool = False,
         overwrite: bool = False,
+        reviewer: str | None = None,
     ) -> Any:
         """Your own data with decisions carried out; nothing else changes.
 
@@ -140,9 +120,10 @@ class AuditResult:
         output : where the cleaned copy of a file goes. Data that was passed in Python comes back as what it was: a frame,
             or features and labels.
         trail, overwrite : for files: add columns that tell what was done; replace ``output`` if it exists.
+        reviewer : for files: who decided; the provenance beside the cleaned file says so.
         """
         chosen = self.decisions if decisions is None else decisions
-        options = {"output": output, "trail": trail, "overwrite": overwrite}
+        options = {"output": output, "trail": trail, "overwrite": overwrite, "reviewer": reviewer}
         return self._given.applied(chosen, self.source, self.findings.label, len(self), **options)
 
     def certify(self, decisions: DecisionsLike | None = None, *, confidence: float = 0.95) -> ReviewCertificate:
@@ -174,7 +155,12 @@ class AuditResult:
         found, chosen = self.findings, read_given(decisions)
         check_made_for(found.label, len(found.table), self.source.fingerprint, chosen)
         known = found.table["label"].notna().to_numpy()[found.ranks]
-        right = {position: is_right for position, is_right in chosen.verdicts.items() if known[position]}
+        earlier = () if found.remembered is None else found.remembered.decided
+        right = {
+            position: is_right
+            for position, is_right in chosen.verdicts.items()
+            if known[position] and position not in earlier
+        }
         if not right:
             raise DecisionsError(NO_VERDICTS)
         kept = sum(right.values())

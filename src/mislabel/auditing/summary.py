@@ -53,6 +53,7 @@ def summary_of_several(audits: Mapping[str, Summary]) -> Summary:
 
 def summary(audit: Findings, source: Source, notes: Sequence[str] = (), no_gate: str | None = None) -> Summary:
     """What was found, for machines; ``no_gate`` says why new rows cannot be judged by it."""
+    memory = audit.remembered
     return Summary(
         {
             "mislabel": __version__,
@@ -68,7 +69,9 @@ def summary(audit: Findings, source: Source, notes: Sequence[str] = (), no_gate:
             "fdr": audit.fdr if audit.threshold == "fdr" else None,
             "threshold": audit.threshold,
             "cutoff": audit.cutoff,
-            "summary": summary_lines(audit, source.decimal),
+            "summary": [*summary_lines(audit, source.decimal), *([] if memory is None else memory.lines())],
+            "decided_before": None if memory is None else memory.as_dict(),
+            "conflicts": [] if memory is None else [conflict.as_dict() for conflict in memory.conflicts],
             "model": _model(audit),
             "label_kind": _label_kind(audit),
             "detectable": _detectable(audit),

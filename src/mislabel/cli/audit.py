@@ -73,9 +73,22 @@ def add_audit(commands: Any) -> None:
     audit.add_argument(
         "--memory", metavar="SIZE", help="read a Parquet file piece by piece in so much memory, for example 4GB"
     )
+    _add_memory(audit)
     audit.add_argument("--out", metavar="DIR", help="folder for the results (default: FILE's name with -audit)")
     add_shared(audit)
     audit.set_defaults(run=run_audit)
+
+
+def _add_memory(audit: argparse.ArgumentParser) -> None:
+    """What was decided before."""
+    audit.add_argument(
+        "--decisions",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="JSON",
+        help="earlier decisions, exported from a report: what was decided is known, and not asked for again",
+    )
 
 
 def _add_expectation(audit: argparse.ArgumentParser) -> None:
@@ -137,6 +150,7 @@ def run_audit(options: argparse.Namespace) -> int:
             censored=options.censored,
             sample_weight=options.sample_weight,
             cv=options.cv,
+            decisions=options.decisions,
             sheet=options.sheet,
             decimal=options.decimal,
             thousands=options.thousands,

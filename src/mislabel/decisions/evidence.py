@@ -106,6 +106,34 @@ class Evidence:
         """Values on the scale of the fit as labels, which end at the bounds."""
         return np.asarray(np.clip(self.transform.inverse(values), self.bounds.low, self.bounds.high))
 
+    def about(self, index: NDArray[np.intp], labels: FloatArray, side: NDArray[np.int8], absurd: BoolArray) -> Evidence:
+        """The same evidence about other labels, in label units, of some rows: what the others predict stays as it is.
+
+        side : of these labels. absurd : which of them lie beyond any plausible scale.
+        """
+        label = self.label.copy()
+        label[index] = self.transform.forward(labels)
+        own = label[index] - self.expected[index]
+        error = np.clip(error_of(label[index], self.expected[index], side), -LARGEST / 2, LARGEST / 2)
+        changed: dict[str, Any] = {
+            "error": error,
+            "z": in_standard_deviations(error, self.variance[index]),
+            "noise_variance": np.maximum(np.nan_to_num(squared(error)) - self.variance[index], 0.0),
+            "label_noise": np.where(side == 0, own, error),
+            "corrected": self.expected[index],
+            "set_aside": absurd,
+            "at_atom": np.zeros(index.size, dtype=bool),
+            "side": side,
+        }
+        found: dict[str, Any] = {"label": label}
+        for name, values in changed.items():
+            before = getattr(self, name)
+            if before is None and not values.any():
+                continue
+            found[name] = np.zeros(label.size, dtype=values.dtype) if before is None else before.copy()
+            found[name][index] = values
+        return replace(self, **found)
+
     @property
     def in_label_units(self) -> Evidence:
         """The same in the user's units; standard deviations are half the distance between the ends of plus and minus one."""
@@ -145,6 +173,13 @@ class Evidence:
     def absurd(self) -> BoolArray:
         """``set_aside``, one entry per label in any case."""
         return np.zeros(self.label.size, dtype=bool) if self.set_aside is None else self.set_aside
+
+
+def error_of(label: FloatArray, expected: FloatArray, side: NDArray[np.int8]) -> FloatArray:
+    """How far labels are off; one that is a limit, by as much as is expected on its other side."""
+    error = label - expected
+    error = np.where(side < 0, np.minimum(error, 0.0), error)
+    return np.where(side > 0, np.maximum(error, 0.0), error)
 
 
 def in_standard_deviations(error: FloatArray, variance: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mislabel.decisions import Calibration, Evidence, audit_table, calibrate, learn_odds
@@ -15,6 +16,7 @@ from mislabel.decisions.calibration import as_promised
 from mislabel.decisions.detection import detection_limits
 from mislabel.decisions.evidence import FloatArray
 from mislabel.errors import InvalidParameterError
+from mislabel.estimators.set_aside import SetAside
 
 
 class AuditsLabels:
@@ -99,6 +101,22 @@ class AuditsLabels:
         learned = copy(self)
         learned._calibration, learned._verdicts = self._calibrated(verdicts), verdicts
         return learned
+
+    def about(self, labels: FloatArray, side: NDArray[np.int8] | None = None) -> Self:
+        """A copy that judges other labels of the same rows: fit and calibration stay, and so does what the others predict.
+
+        labels : one for each row, NaN where it is missing. side : -1 for upper limits, 1 for lower ones; None for none.
+        """
+        check_is_fitted(self)
+        judged, evidence = copy(self), self._evidence
+        before = evidence.transform.inverse(evidence.label)
+        sides = np.zeros(labels.size, dtype=np.int8) if side is None else side
+        same = (labels == before) | (np.isnan(labels) & np.isnan(before))
+        index = np.flatnonzero(~same & ~np.isclose(labels, before, rtol=1e-9, atol=0.0))
+        if index.size:
+            absurd = SetAside.among(labels).mask(labels.size)
+            judged._evidence = evidence.about(index, labels[index], sides[index], absurd[index])
+        return judged
 
     @property
     def _calibrated_evidence(self) -> Evidence:

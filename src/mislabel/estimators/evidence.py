@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mislabel.decisions import Evidence
-from mislabel.decisions.evidence import LARGEST, in_standard_deviations, squared
+from mislabel.decisions.evidence import LARGEST, error_of, in_standard_deviations, squared
 from mislabel.estimators.prepared import PreparedData
 from mislabel.estimators.process import FittedProcess
 from mislabel.likelihoods.atoms import Atoms
@@ -105,10 +105,7 @@ def evidence_against(kind: KindOfLabels, found: Expectations) -> Evidence:
     low, high = (float(end) for end in kind.transform.forward(np.array([bounds.low, bounds.high])))
     beyond = (labels < low) | (labels > high)
     expected = np.where(beyond, np.clip(found.expected, low, high), found.expected)
-    error = labels - expected
-    # A label that is a limit is off by as much as is expected on its other side.
-    error = np.where(side < 0, np.minimum(labels - expected, 0.0), error)
-    error = np.where(side > 0, np.maximum(labels - expected, 0.0), error)
+    error = error_of(labels, expected, side)
     error[apart] = 0.0
     error[aside] = np.clip(labels[aside], -LARGEST / 2, LARGEST / 2) - expected[aside]
     noise_variance[aside] = squared(error[aside])

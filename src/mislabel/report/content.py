@@ -115,7 +115,7 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
     evidence = audit.model.calibrated_evidence_
     # Limits that are not crossed are not off at all.
     known = np.isfinite(evidence.z) & ~evidence.errors.is_limit
-    details = _Details.of(audit)
+    details, memory = _Details.of(audit), audit.remembered
     kept = _kept(audit, details)
     table, positions = audit.table.iloc[kept], audit.positions[kept]
     rows = {
@@ -140,10 +140,14 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
         "id": audit.id,
         "fdr": audit.fdr,
         "suspects": audit.n_suspects,
-        "words": summary_lines(audit, source.decimal)[:2],
         "meaning": meaning_line(audit),
         "kinds": _kinds(audit, source.decimal),
         "trust": [model_line(audit), *fit_lines(audit, source.decimal)],
+        "words": [*summary_lines(audit, source.decimal)[:2], *([] if memory is None else memory.lines())],
+        "settings": audit_settings(audit),
+        "contents": _contents(audit, kept),
+        "earlier": [] if memory is None else memory.entries(),
+        "again": [] if memory is None else np.searchsorted(kept, audit.ranks[_open_again(audit)]).tolist(),
         "patternLine": pattern_line(audit),
         "patterns": _patterns(audit, kept),
         "used": audit.used,
@@ -165,6 +169,35 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
 def _kinds(audit: Findings, decimal: str) -> list[dict[str, str]]:
     facts = {**kind_facts(audit, decimal), "Detection limit": detection_line(audit, decimal)}
     return [{"name": name, "words": words} for name, words in facts.items()]
+
+
+def audit_settings(audit: Findings) -> dict[str, Any]:
+    """How an audit was made, as its decisions carry it."""
+    return {
+        "mislabel": __version__,
+        "id": audit.id,
+        "threshold": audit.threshold,
+        "cutoff": audit.fdr if audit.threshold == "fdr" else audit.cutoff,
+        "score": audit.score,
+        "confidence": audit.confidence,
+        "suspects": audit.n_suspects,
+        "model": model_line(audit),
+    }
+
+
+def _contents(audit: Findings, kept: NDArray[np.intp]) -> dict[str, Any] | None:
+    """By what rows are known again in a file that has grown: fingerprints, and how often those are there that are not alone."""
+    found = audit.fingerprints
+    if found is None:
+        return None
+    positions = audit.positions[kept]
+    copies = found.copies[positions]
+    several = np.flatnonzero(copies > 1)
+    return {
+        "columns": list(found.columns),
+        "rows": base64.b64encode(found.keys[positions].tobytes()).decode("ascii"),
+        "copies": {str(int(rank)): int(copies[rank]) for rank in several},
+    }
 
 
 def _sides(signs: pd.Series) -> NDArray[np.int8]:
@@ -260,7 +293,13 @@ def _kept(audit: Findings, details: _Details) -> NDArray[np.intp]:
     suspects = np.flatnonzero(audit.table["suspect"].to_numpy())
     parts = [np.arange(MOST_ROWS), suspects[:MOST_ROWS], details.ranks, audit.ranks[details.near.ravel()]]
     parts += [audit.ranks[pattern.positions] for pattern in audit.patterns]
+    parts += [audit.ranks[_open_again(audit)]]
     return np.unique(np.concatenate(parts)).astype(np.intp)
+
+
+def _open_again(audit: Findings) -> NDArray[np.intp]:
+    """Positions of rows that were decided about earlier and have to be asked for again."""
+    return np.array([] if audit.remembered is None else audit.remembered.open, dtype=np.intp)
 
 
 def _detailed(table: pd.DataFrame) -> NDArray[np.intp]:
@@ -286,7 +325,7 @@ class _Details:
 
     @classmethod
     def of(cls, audit: Findings) -> _Details:
-        ranks = _detailed(audit.table)
+        ranks = np.union1d(_detailed(audit.table), audit.ranks[_open_again(audit)])
         return cls(ranks, *audit.neighbours(audit.positions[ranks].tolist(), NEIGHBOURS))
 
     def content(self, audit: Findings, kept: NDArray[np.intp]) -> dict[str, Any]:

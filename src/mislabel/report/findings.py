@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +13,11 @@ from numpy.typing import NDArray
 
 from mislabel.data.columns import LeftOut
 from mislabel.data.large_tables import PiecewiseTable
+from mislabel.data.row_fingerprints import RowFingerprints, of_rows
 from mislabel.decisions import FeatureNoise, Pattern
 from mislabel.estimators.neighbours import nearest_trusted
 from mislabel.estimators.regressor import LabelNoiseRegressor
+from mislabel.report.remembered import Remembered
 
 #: A table in memory, or one of which columns and rows are had when needed.
 Table = pd.DataFrame | PiecewiseTable
@@ -29,6 +33,8 @@ class Findings:
     by_feature : how the noise depends on the columns.
     threshold, cutoff : how suspects were called, where not by their false discovery rate.
     score, confidence : what orders the table, and the probability content of its intervals.
+    candidates, objects : columns, or molecules, by which a row is known again.
+    remembered : what was decided earlier.
     """
 
     table: pd.DataFrame
@@ -46,6 +52,15 @@ class Findings:
     cutoff: float | None = None
     score: str = "odds"
     confidence: float = 0.95
+    candidates: tuple[str, ...] = ()
+    objects: Any = None
+    remembered: Remembered | None = None
+
+    @cached_property
+    def fingerprints(self) -> RowFingerprints | None:
+        """By what rows are known again, in the order of ``frame``; None where that cannot be told."""
+        labels = self.table["label"].to_numpy(dtype=float)[self.ranks]
+        return of_rows(self.frame, self.candidates, self.objects, labels)
 
     def frame_rows(self, positions: NDArray[np.intp], columns: Sequence[str]) -> pd.DataFrame:
         """Some rows of the user's table."""
@@ -81,4 +96,7 @@ class Findings:
             return np.zeros((len(positions), 0), dtype=np.intp), np.zeros((len(positions), 0))
         trusted = np.ones(len(self.table), dtype=bool)
         trusted[self.positions[(self.table["suspect"] | self.table["label"].isna()).to_numpy()]] = False
+        if self.remembered is not None:
+            known = self.remembered
+            trusted &= (known.fitted == known.labels) | np.isnan(known.labels)
         return nearest_trusted(self.model, np.asarray(positions, dtype=np.intp), trusted, count)

@@ -4,7 +4,7 @@
    Decisions go by the position of a row in its file, which no later audit of that file changes. One is {action, value, note, label,
    suggested, audit, row, together}: with what the row showed when it was decided, and in which audit. Those decided together with
    others, or by a note alone, say nothing of whether anybody looked at this row. */
-const decisionRules = ({ audit, size, labelAt }) => {
+const decisionRules = ({ audit, size, labelAt, decidedBefore }) => {
   const ACTIONS = ["accept", "edit", "keep", "drop"];
 
   const same = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null);
@@ -36,7 +36,9 @@ const decisionRules = ({ audit, size, labelAt }) => {
     }
     return { found, misfits };
   };
-  return { audit, same, checked, fits, sorted };
+  /* Entries of a file that are on this page anyway: decided in an earlier audit, and passed to this one. */
+  const isEarlier = (item) => item?.earlier === true && decidedBefore.has(item.position);
+  return { audit, same, checked, fits, sorted, isEarlier };
 };
 
 /* Decisions as the browser keeps them, stored as {format: 2, audit, saved, decisions: [[position, decision]]}. */

@@ -19,6 +19,8 @@ const svg = (tag, attributes, ...children) => {
   return element;
 };
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+/* One line of text that any program can show: no control or direction characters, no halves of characters. */
+const printable = (text) => text.replace(/[\p{Zl}\p{Zp}\t\r\n\v\f]+/gu, " ").replace(/[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]/gu, "").trim();
 const announce = (message) => { $("live").textContent = message; };
 const notice = (id, text, ...buttons) => {
   $(id)?.remove();

@@ -1,22 +1,40 @@
 "use strict";
 /* What leaves the page: the decisions, and a table with the labels they make. */
-const auditExports = ({ data, decisions }) => {
+const auditExports = ({ data, decisions, reviewer }) => {
   const { content, rows, size, rankOf, idOf, numbers: { write } } = data;
   const { file, cells } = content;
 
-  const decisionList = () => [...decisions].map(([position, decision]) => ({
-    position, row: rankOf.has(position) ? idOf(rankOf.get(position)) : decision.row ?? (content.ids ? null : String(position)),
-    label: decision.label, action: decision.action, value: decision.value, note: decision.note,
-    reviewed: !decision.together,
-  })).sort((one, other) => one.position - other.position);
+  /* By what a row is known again in a file that has grown or was sorted. */
+  const contentOf = (rank) => {
+    if (rank === undefined || !content.contents) return {};
+    const bytes = [...rows.content.subarray(8 * rank, 8 * rank + 8)].map((byte) => byte.toString(16).padStart(2, "0"));
+    const copies = content.contents.copies[rank];
+    return { content: bytes.join(""), ...(copies ? { copies } : {}) };
+  };
+  const evidenceOf = (rank) => (rank === undefined ? {} : { evidence: Object.fromEntries(Object.entries({
+    expected: rows.expected[rank], low: rows.expected[rank] - rows.half[rank], high: rows.expected[rank] + rows.half[rank], z: rows.z[rank], q_value: rows.q[rank],
+  }).filter(([, value]) => Number.isFinite(value))) });
+  const earlier = new Map(content.earlier.map((entry) => [entry.position, entry]));
+  /* Those of this page, and those from before, which nobody decides again. */
+  const decisionAt = (position) => decisions.get(position) ?? earlier.get(position);
+  const decisionList = () => [
+    ...[...decisions].map(([position, decision]) => ({
+      position, row: rankOf.has(position) ? idOf(rankOf.get(position)) : decision.row ?? (content.ids ? null : String(position)),
+      label: decision.label, action: decision.action, value: decision.value, note: decision.note,
+      reviewed: !decision.together, ...contentOf(rankOf.get(position)), ...evidenceOf(rankOf.get(position)),
+    })),
+    ...content.earlier.filter((entry) => !decisions.has(entry.position)).map((entry) => ({ ...entry, earlier: true, ...contentOf(rankOf.get(entry.position)) })),
+  ].sort((one, other) => one.position - other.position);
   const inFile = (list) => ({
     format: "mislabel-decisions/1", file: { name: file.name, sha256: file.sha256, rows: file.rows, sheet: file.sheet, decimal: file.decimal, thousands: file.thousands },
-    label: content.label, decisions: list,
+    label: content.label, id: content.id, content: content.contents ? content.contents.columns : null, audit: content.settings,
+    ...(reviewer() ? { reviewer: reviewer() } : {}), exported: new Date().toISOString(), decisions: list,
   });
   const decisionsText = () => JSON.stringify(inFile(decisionList()), null, 1);
   /* The same with what the page must know again: what was suggested and in which audit, settings, and what is about no row here. */
   const savedText = ({ strangers, settings }) => {
-    const list = decisionList().map((item) => ({ ...item, suggested: decisions.get(item.position).suggested, audit: decisions.get(item.position).audit }));
+    const known = ({ suggested, audit }) => ({ suggested, audit });
+    const list = decisionList().map((item) => (item.earlier ? item : { ...item, ...known(decisions.get(item.position)) }));
     return JSON.stringify({ ...inFile([...list, ...strangers].sort((one, other) => one.position - other.position)), settings }, null, 1);
   };
 
@@ -40,9 +58,9 @@ const auditExports = ({ data, decisions }) => {
   const cellLines = () => {
     const lines = [line(cells.header)];
     cells.rows.forEach((entries, position) => {
-      const decision = decisions.get(position);
+      const decision = decisionAt(position);
       if (decision?.action === "drop") return;
-      const changed = decision && decision.value !== null;
+      const changed = decision && Number.isFinite(decision.value);
       lines.push(line(changed ? entries.map((cell, k) => (k === cells.label ? write(decision.value) : cell)) : entries));
     });
     return lines;
@@ -52,9 +70,9 @@ const auditExports = ({ data, decisions }) => {
   const labelLines = () => {
     const lines = [line([content.id ?? "row", content.label, "decision"].map(safe))];
     for (let position = 0; position < size; position++) {
-      const rank = rankOf.get(position), decision = decisions.get(position);
+      const rank = rankOf.get(position), decision = decisionAt(position);
       if (decision?.action === "drop") continue;
-      const value = decision && decision.value !== null ? decision.value : rows.label[rank];
+      const value = decision && Number.isFinite(decision.value) ? decision.value : rows.label[rank];
       lines.push(line([safe(idOf(rank)), Number.isFinite(value) ? write(value) : "", decision ? decision.action : ""]));
     }
     return lines;

@@ -19,6 +19,7 @@ const pageData = (content) => {
     suspect: unpack(packed.suspect, Uint8Array),
     detectable: unpack(packed.detectable, Float32Array),
     side: packed.side ? unpack(packed.side, Int8Array) : null,
+    content: content.contents ? unpack(content.contents.rows, Uint8Array) : null,
   };
   const size = rows.position.length;
   const numbers = numberNotation(content.numbers);
@@ -42,7 +43,11 @@ const pageData = (content) => {
 
   /* The label, with its sign where it is only a limit. */
   const labelText = (rank) => (rows.side?.[rank] ? `${rows.side[rank] < 0 ? "<" : ">"} ` : "") + full(rows.label[rank]);
-  const isOpen = (rank) => rows.suspect[rank] || !Number.isFinite(rows.label[rank]);
+  const decidedBefore = new Set(content.earlier.map((entry) => entry.position)); // decided in an earlier audit
+  const again = new Set(content.again); // decided there too, but by people who differ, or about another label
+  const isOpen = (rank) => !decidedBefore.has(rows.position[rank]) && (rows.suspect[rank] || !Number.isFinite(rows.label[rank]));
+  const isAskedAgain = (rank) => again.has(rank);
+  const isAsked = (rank) => isOpen(rank) || isAskedAgain(rank);
   /* As many digits as the interval tells apart, and as the page holds. */
   const digitsOf = (rank) => {
     const apart = Math.ceil(Math.log10(Math.abs(rows.expected[rank]) / rows.half[rank])) + 2;
@@ -64,6 +69,7 @@ const pageData = (content) => {
 
   return {
     content, rows, size, numbers, unpack, rankOf, idOf, shownId, hasShortId, rowAt, patternOf, nearOf, featuresOf, gapsOf, labelText, isOpen,
+    decidedBefore, isAsked, isAskedAgain,
     digitsOf, expectedText, suggestionOf, usualHalf,
   };
 };

@@ -4,10 +4,10 @@ const startPage = async () => {
   const content = JSON.parse($("content").textContent);
   const PAGE = 50;
   const data = pageData(content);
-  const { rows, size, rankOf, idOf, shownId, patternOf, featuresOf, labelText, isOpen, expectedText, suggestionOf, numbers: { full, show, fixed } } = data;
+  const { rows, size, rankOf, idOf, shownId, patternOf, featuresOf, labelText, isOpen, isAsked, isAskedAgain, expectedText, suggestionOf, numbers: { full, show, fixed } } = data;
 
   const rules = decisionRules({
-    audit: content.audit, size: content.file.rows,
+    audit: content.audit, size: content.file.rows, decidedBefore: data.decidedBefore,
     labelAt: (position) => (!rankOf.has(position) ? undefined : Number.isFinite(rows.label[rankOf.get(position)]) ? rows.label[rankOf.get(position)] : null),
   });
   // Sheets of a workbook have rows of their own.
@@ -15,7 +15,7 @@ const startPage = async () => {
   const store = content.served
     ? servedStore({ rules, textOf: (more) => exported.savedText(more), told: (news) => whenSaved(news) })
     : browserStore({ key, rules });
-  const exported = auditExports({ data, decisions: store.decisions });
+  const exported = auditExports({ data, decisions: store.decisions, reviewer: () => printable($("reviewer").value) });
   const verdicts = reviewVerdicts({
     data, store, redraw: () => refresh(), select: (rank) => select(rank), look: (view) => showView(view), boundLine: () => panel?.boundLine(),
   });
@@ -36,7 +36,7 @@ const startPage = async () => {
     { name: "Suggested", value: (rank) => suggestionOf(rank), text: (rank) => (isOpen(rank) ? full(suggestionOf(rank)) : ""), number: true },
     { name: "z", value: (rank) => Math.abs(rows.z[rank]), text: (rank) => (Number.isFinite(rows.z[rank]) ? fixed(rows.z[rank], 1) : ""), number: true },
     { name: "q", value: (rank) => rows.q[rank], text: (rank) => (rows.q[rank] < 1e-4 ? `< ${show(0.0001)}` : show(rows.q[rank], 2)), number: true },
-    { name: "Suspicion", value: (rank) => rank, text: (rank) => (rows.suspect[rank] ? "suspect" : Number.isFinite(rows.label[rank]) ? "" : "missing") + (patternOf.has(rank) ? ", pattern" : "") },
+    { name: "Suspicion", value: (rank) => rank, text: (rank) => [rows.suspect[rank] ? "suspect" : Number.isFinite(rows.label[rank]) ? "" : "missing", isAskedAgain(rank) ? "decide again" : ""].filter(Boolean).join(", ") + (patternOf.has(rank) ? ", pattern" : "") },
     { name: "Decision", value: (rank) => verdictOf(rank), text: (rank) => verdictOf(rank), verdict: true },
   ];
   const LONG_ID = 32;
@@ -44,8 +44,8 @@ const startPage = async () => {
   let shown = new Int32Array(0);
 
   const inView = (rank, view) => {
-    if (view === "suspects") return isOpen(rank);
-    if (view === "undecided") return isOpen(rank) && !decisionOf(rank);
+    if (view === "suspects") return isAsked(rank);
+    if (view === "undecided") return isAsked(rank) && !decisionOf(rank);
     if (view === "decided") return Boolean(decisionOf(rank));
     if (view === "again") return suggestedOtherwise(rank);
     if (view.startsWith("pattern")) return patternOf.get(rank) === Number(view.slice(7));
@@ -83,7 +83,7 @@ const startPage = async () => {
       ...(verdicts.anyOtherwise() || chosen === "again" ? [["again", "decisions to look at again"]] : []),
       ...content.patterns.map((pattern, k) => [`pattern${k}`, `pattern: ${pattern.words}`])];
     $("view").replaceChildren(...options.map(([value, text]) => make("option", { value }, text)));
-    $("view").value = chosen || (content.suspects || missing ? "suspects" : "all");
+    $("view").value = chosen || (content.suspects || missing || content.again.length ? "suspects" : "all");
   };
   const showView = (view) => {
     $("view").value = view;
@@ -149,7 +149,7 @@ const startPage = async () => {
   const drawProgress = () => {
     let done = 0, total = 0;
     const tally = { accept: 0, edit: 0, keep: 0, drop: 0 };
-    for (let rank = 0; rank < size; rank++) if (isOpen(rank)) { total++; if (decisionOf(rank)) done++; }
+    for (let rank = 0; rank < size; rank++) if (isAsked(rank)) { total++; if (decisionOf(rank)) done++; }
     for (const decision of store.decisions.values()) tally[decision.action]++;
     $("progress").textContent = `${done.toLocaleString("en")} of ${plural(total, missing ? "suspect or missing label" : "suspect")} decided; ${tally.accept} accepted, ${tally.edit} edited, ${tally.keep} kept, ${tally.drop} to drop.`;
     $("bar").max = Math.max(total, 1);
@@ -276,6 +276,7 @@ const startPage = async () => {
       store.setting("advance", $("advance").checked);
       announce($("advance").checked ? "Accepting goes on to the next row." : "Accepting stays on its row.");
     });
+    $("reviewer").addEventListener("change", () => store.setting("reviewer", printable($("reviewer").value)));
     store.watch((changed) => { if (changed.length) takeOver(() => verdicts.tellElsewhere(new Set(changed), new Set())); });
     $("export-decisions").addEventListener("click", () => download("decisions.json", exported.decisionsText(), "application/json"));
     $("export-clean").hidden = !exported.available;
@@ -297,6 +298,7 @@ const startPage = async () => {
 
   verdicts.drawLoaded(await store.load());
   $("advance").checked = store.setting("advance") !== false;
+  $("reviewer").value = store.setting("reviewer") ?? "";
   pictures.updateColors();
   drawOpening({ data, exported, showPattern: (k) => showView(`pattern${k}`), acceptPattern: (pattern) => confirmPattern({ data, verdicts, pattern }) });
   drawHead();

@@ -19,7 +19,7 @@ const servedStore = ({ rules, textOf, told }) => {
   };
   const taken = (answer) => {
     revision = answer.revision;
-    const entries = answer.content?.decisions ?? [];
+    const entries = (answer.content?.decisions ?? []).filter((item) => !rules.isEarlier(item));
     const state = rules.sorted(entries.map(entryOf));
     const misfit = new Set(state.misfits.map((entry) => (Array.isArray(entry) ? entry[0] : null)));
     strangers = entries.filter((item) => misfit.has(item?.position ?? null));

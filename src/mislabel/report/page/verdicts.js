@@ -85,8 +85,6 @@ const reviewVerdicts = ({ data, store, redraw, select, look, boundLine }) => {
     return true;
   };
   const LONGEST_NOTE = 10000;
-  /* One line of text that any program can show: no control or direction characters, no halves of characters. */
-  const printable = (text) => text.replace(/[\p{Zl}\p{Zp}\t\r\n\v\f]+/gu, " ").replace(/[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]/gu, "").trim();
   const note = (rank, text) => {
     const clean = printable(text), now = decisionOf(rank);
     const kept = printable(clean.slice(0, LONGEST_NOTE));
