@@ -343,3 +343,14 @@ def test_nothing_is_right_for_being_too_far_off(rng):
     odds = found.apply(evidence).log_odds
     assert odds[:3].min() > 3.0
     assert np.ptp(odds[:3]) < 0.1
+
+
+@pytest.mark.parametrize("label", [1e4, 1e6, 1e9])
+def test_one_label_far_beyond_all_others_is_wrong_on_a_logarithmic_scale(label, rng):
+    expected = rng.normal(2.0, 0.4, 300)
+    value = expected + 0.1 * rng.standard_t(6, 300)
+    value[7] = np.log(label)
+    found = Errors.of(value, expected, np.full(300, 0.01), Logarithm(1e-9))
+    described = calibrate(found, rival=True)
+    assert described.gain > 1.0
+    assert described.log_odds(found)[7] > 5.0

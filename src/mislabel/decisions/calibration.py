@@ -40,7 +40,7 @@ _SHARE, _SPREAD, _ABOVE, _SCALE, _FLOOR, _TAIL, _LEVEL, _FAILING, _RELATIVE = ra
 _OF_WRONG, _OF_ALL = 3, 8
 _BOUNDS = [
     (-9.0, 0.0),
-    (-10.0, 8.0),
+    (-10.0, 80.0),
     (-4.0, 4.0),
     (-0.7, 5.0),
     (-14.0, 3.0),
@@ -54,6 +54,9 @@ _STARTS = [
     (-3.0, 0.0, 0.0, 0.0, -3.0, 1.5, 0.5, -3.0),
     (-3.0, -1.5, 0.0, -0.5, -8.0, 3.0, 0.5, -2.0),
 ]
+#: Where the outermost label is off by so many spreads of all labels (as a logarithm, squared), a search also begins with wrong
+#: labels as far off as that.
+_FAR_OFF = 6.0
 #: Scale, floor and degrees of freedom that amount to the model's own word, no level, and promises that hold.
 _AS_PROMISED = (0.0, -14.0, 5.0, 0.0, -7.0)
 #: Starts for noise in proportion to the label: none, and about a third of the typical squared error.
@@ -251,7 +254,7 @@ def _described(fit: _Fit, rival: bool) -> Calibration:
 
 def _best_description(fit: _Fit) -> Calibration:
     plain = fit.best(start[:_OF_WRONG] for start in _STARTS[:2])
-    full = fit.best([*_STARTS, (*plain[1], *_AS_PROMISED)])
+    full = fit.best([*_STARTS, *fit.far_starts, (*plain[1], *_AS_PROMISED)])
     if fit.typical > 0.0:
         by_size = fit.best([(*full[1], _NO_MORE), *((*x, _MORE) for x in (full[1], (*plain[1], *_AS_PROMISED)))])
         if fit.errors.size * (full[0] - by_size[0]) > _LEAST_GAIN_BY_SIZE:
@@ -299,6 +302,13 @@ class _Fit:
         self.outer_spread = _spread_of(outer + errors.outer_expected) or robust_std(outer) or 1.0
         self.typical = float(np.mean(errors.expected**2))
         self.squares = errors.expected**2 / self.typical if self.typical > 0.0 else errors.expected**2
+
+    @property
+    def far_starts(self) -> list[tuple[float, ...]]:
+        """Where the search begins for few labels that are wrong a hundredfold."""
+        reach = 2.0 * float(np.log(max(np.max(np.abs(self.errors.outer_error)) / self.outer_spread, 1.0)))
+        few = -float(np.log(self.errors.size))
+        return [(few, reach, *_STARTS[0][_ABOVE:])] if reach > _FAR_OFF else []
 
     def best(self, starts: Iterable[tuple[float, ...]]) -> tuple[float, FloatArray]:
         """Mean negative log density (with the priors) and parameters, from the best of several starts."""
@@ -380,14 +390,14 @@ class _Fit:
         slopes[_SHARE] = priors.share * share
         value -= priors.sides * float(np.log(4.0 * above * (1.0 - above)))
         slopes[_ABOVE] = priors.sides * (2.0 * above - 1.0)
-        beliefs = [(_SPREAD, 0.0, priors.spread_sd)]
+        beliefs = [(_SPREAD, 0.0, priors.spread_sd, 1.0)]
         if x.size > _OF_WRONG:
-            beliefs += [(_TAIL, priors.tail, priors.tail_sd), (_FAILING, priors.failing, priors.failing_sd)]
-        for number, centre, scale in beliefs:
-            # Student-t with three degrees of freedom: what is far from the centre is unlikely, not impossible.
+            beliefs += [(_TAIL, priors.tail, priors.tail_sd, 3.0), (_FAILING, priors.failing, priors.failing_sd, 3.0)]
+        for number, centre, scale, degrees in beliefs:
+            # Student-t: what is far from the centre is unlikely, not impossible; least of all labels wrong a thousandfold.
             off = (x[number] - centre) / scale
-            value += 2.0 * float(np.log1p(off**2 / 3.0))
-            slopes[number] = 4.0 * off / (3.0 + off**2) / scale
+            value += 0.5 * (degrees + 1.0) * float(np.log1p(off**2 / degrees))
+            slopes[number] = (degrees + 1.0) * off / (degrees + off**2) / scale
         if x.size > _OF_WRONG:
             value, slopes[_LEVEL] = value + priors.level * float(x[_LEVEL]), priors.level
         return value, slopes
