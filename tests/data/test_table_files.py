@@ -243,11 +243,11 @@ def test_quotes_newlines_and_long_cells_stay_verbatim(tmp_path):
 
 
 def test_a_few_cells_that_are_not_numbers_are_noted(tmp_path):
-    rows = "\n".join(["1.5"] * 30 + ["n.b."])
+    rows = "\n".join(["1.5"] * 30 + ["n.best"])
     table = read_table(write(tmp_path, "t.csv", f"x,y\n{rows.replace(chr(10), ',1' + chr(10))},1\n"))
     assert np.isnan(table.frame["x"].iloc[30])
     assert "1 of 31 cells are not numbers" in table.notes[0]
-    assert "n.b." in table.notes[0]
+    assert "n.best" in table.notes[0]
 
 
 def test_repeated_and_empty_column_names_get_names(tmp_path):

@@ -13,7 +13,7 @@ from pandas.api import types
 
 from mislabel.data.column_types import plain_column
 from mislabel.data.formats.cells import typed_column
-from mislabel.data.number_recognition import recognise_notations
+from mislabel.data.number_recognition import ColumnCells, recognise_notations, units_in_words
 from mislabel.data.number_text import SIGNS_OF_LIMITS, NumberOptions, is_missing, limit_in
 from mislabel.data.plain_columns import cells_of, is_truth
 from mislabel.errors import InvalidLabelsError, describe_rows
@@ -51,6 +51,11 @@ def numbers_in(
     bad = [k for k in gone.tolist() if cells is not None and not is_missing(cells[k])]
     if not limits and cells is not None and not bad:
         bad = np.flatnonzero(sides_of(cells)).tolist()
+    if bad and cells is not None and (look := ColumnCells.of([cells[k] for k in bad])).has_mixed_units:
+        raise InvalidLabelsError(
+            f"the {what} column {str(column.name)!r} holds numbers in several units ({units_in_words(look.units)}): bring them "
+            f"to one unit, or choose another {what}."
+        )
     if bad and cells is not None:
         raise InvalidLabelsError(
             f"the {what} column {str(column.name)!r} holds {len(bad)} values that are not numbers "

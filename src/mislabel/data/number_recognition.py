@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from mislabel.data.number_text import (
     limit_in,
     plain_numbers,
 )
+from mislabel.data.units import measured
 
 #: Share of a column's cells that must leave no doubt, and share of rows that must be filled, for it to tell about others.
 _SURE_FRACTION = 0.1
@@ -41,6 +42,8 @@ _SIZES_KEPT = 1000
 _DOUBTFUL_KEPT = 1000
 #: Different numbers beside limits (``<0.5``) with which a column is one of numbers; with fewer it may be one of brackets.
 _LEAST_BESIDE_LIMITS = 6
+#: Share of a column's cells that must have a unit beside the number for it to be that of all.
+_UNIT_FRACTION = 0.5
 #: Cells looked at, evenly through a column, before all others.
 _LOOKED_AT = 2000
 #: Columns named in one note.
@@ -76,6 +79,8 @@ class ColumnCells:
     grouped : those of the sure ones in which the other mark sets thousands apart.
     sizes : some of the numbers that leave no doubt, whole ones included. whole : how many whole numbers there are.
     limits : how many numbers are only limits; beside them stand the different cells ``beside``, of which a few are kept.
+    units : how many cells hold a number and a unit, by the unit. without_units : the same column with these units taken away,
+        where there are any.
     """
 
     rows: int
@@ -88,6 +93,8 @@ class ColumnCells:
     whole: int
     limits: int = 0
     beside: frozenset[str] = frozenset()
+    units: dict[str, int] = field(default_factory=dict)
+    without_units: ColumnCells | None = None
 
     @classmethod
     def of(cls, cells: Sequence[str]) -> ColumnCells:
@@ -99,9 +106,10 @@ class ColumnCells:
         sizes: list[float] = []
         filled = whole = limits = 0
         beside: set[str] = set()
+        units: dict[str, int] = {}
         for k, cell in enumerate(cells):
             text = cell.strip()
-            if text.lower() in MISSING:
+            if text.lower() in MISSING or is_missing(text):
                 continue
             filled += 1
             if len(text) > LONGEST:
@@ -118,6 +126,8 @@ class ColumnCells:
                 readable[","] += 1
                 continue
             ways = [mark for mark in MARKS if PATTERNS[mark].fullmatch(text)]
+            if not ways and (beside_unit := measured(text)) is not None:
+                units[beside_unit.unit] = units.get(beside_unit.unit, 0) + 1
             for mark in ways:
                 readable[mark] += 1
             if len(ways) == 1:
@@ -127,7 +137,10 @@ class ColumnCells:
             if ways and len(sizes) < _SIZES_KEPT:
                 sizes.append(abs(Notation(ways[0]).number(text)))
         doubtful = {mark: Doubtful.at(where[mark], cells) for mark in MARKS}
-        return cls(len(cells), filled, readable, sure, grouped, doubtful, sizes, whole, limits, frozenset(beside))
+        look = cls(
+            len(cells), filled, readable, sure, grouped, doubtful, sizes, whole, limits, frozenset(beside), units
+        )
+        return look if not units else replace(look, without_units=cls.of([without_unit(cell) for cell in cells]))
 
     @classmethod
     def _of_plain_numbers(cls, cells: Sequence[str]) -> ColumnCells | None:
@@ -148,6 +161,11 @@ class ColumnCells:
 
     def followed_by(self, other: ColumnCells) -> ColumnCells:
         """This piece of a column and the next one together."""
+        if self.without_units is not None or other.without_units is not None:
+            units = {unit: self.units.get(unit, 0) + other.units.get(unit, 0) for unit in {**self.units, **other.units}}
+            bare = (self.without_units or self).followed_by(other.without_units or other)
+            plain = replace(self, without_units=None).followed_by(replace(other, without_units=None))
+            return replace(plain, units=units, without_units=bare)
         return ColumnCells(
             self.rows + other.rows,
             self.filled + other.filled,
@@ -161,11 +179,29 @@ class ColumnCells:
         ).with_numbers_beside(self.beside | other.beside)
 
     @property
+    def unit(self) -> str:
+        """The unit that stands beside the numbers, in most of the column's cells; nothing where there is none, or several."""
+        if len(self.units) != 1 or self.without_units is None or not self.without_units.is_numeric:
+            return ""
+        unit, count = next(iter(self.units.items()))
+        return unit if count >= _UNIT_FRACTION * self.filled else ""
+
+    @property
+    def has_mixed_units(self) -> bool:
+        """Whether this is a column of numbers in several units."""
+        return len(self.units) > 1 and self.without_units is not None and self.without_units.is_numeric
+
+    @property
     def is_numeric(self) -> bool:
         """Whether this is a column of numbers."""
         if self.limits > (1.0 - NUMERIC_FRACTION) * self.filled and len(self.beside) < _LEAST_BESIDE_LIMITS:
             return False
         return self.filled > 0 and any(self.reads_as(mark) for mark in MARKS)
+
+    @property
+    def readable_at_all(self) -> int:
+        """How many cells are numbers without a unit, with either decimal mark."""
+        return max(self.readable.values())
 
     def reads_as(self, mark: str) -> bool:
         """Whether nearly all cells are numbers with this decimal mark."""
@@ -230,6 +266,10 @@ def notations_of(
 ) -> tuple[dict[str, Notation | None], list[str]]:
     """The same from what the cells of each column say; ``delimiter`` is that of a text table."""
     options = options or NumberOptions()
+    units = {name: look.unit for name, look in looks.items()}
+    mixed = [_mixed_units(name, look) for name, look in looks.items() if look.has_mixed_units]
+    bare = [_without_unit(name, look) for name, look in looks.items() if units[name] and look.readable_at_all]
+    looks = {name: look.without_units if look.without_units and units[name] else look for name, look in looks.items()}
     rows = max((look.rows for look in looks.values()), default=0)
     votes = {look.own_mark for look in looks.values() if look.votes(rows)}
     file_mark = next(iter(votes)) if len(votes) == 1 else None
@@ -243,12 +283,38 @@ def notations_of(
         groups = options.groups
         if groups is None and look.is_mixed(mark):
             groups = SPACES  # "1,234" beside "1.5" and "2,5" is nobody's thousands
-        found[name] = Notation(mark, groups=groups)
+        found[name] = Notation(mark, groups=groups, unit=units[name])
         if not look.reads_as(mark):
             found[name] = None
         elif reason is not None:
             doubts.append(_doubt(name, look, mark, reason))
-    return found, _few(doubts)
+    return found, [*_few(doubts), *mixed, *bare]
+
+
+def _mixed_units(name: str, look: ColumnCells) -> str:
+    return (
+        f"column {name!r}: its numbers have several units ({units_in_words(look.units)}), so it was read as text. Bring them to "
+        "one unit to have them read as numbers"
+    )
+
+
+def _without_unit(name: str, look: ColumnCells) -> str:
+    unit, bare = look.unit, look.readable_at_all
+    told = "1 cell has no unit and was" if bare == 1 else f"{bare} cells have no unit and were"
+    return f"column {name!r}: {told} taken to be in {unit}, as the other {look.units[unit]} are"
+
+
+def units_in_words(units: Mapping[str, int]) -> str:
+    """How many cells have which unit, the commonest first: ``kW in 20 cells, W in 1 cell``."""
+    commonest = sorted(units.items(), key=lambda item: -item[1])
+    return ", ".join(f"{unit} in {count} cell{'' if count == 1 else 's'}" for unit, count in commonest[:4])
+
+
+def without_unit(cell: str) -> str:
+    """The cell without the unit beside its number, if it has one."""
+    side, text = limit_in(cell.strip().translate(SIGNS))
+    found = measured(text.strip()) if len(cell) <= LONGEST else None
+    return cell if found is None else ("<>"[side > 0] if side else "") + found.plain
 
 
 def _mark_of(

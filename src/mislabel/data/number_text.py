@@ -12,12 +12,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mislabel._common.short_numbers import shortest
+from mislabel.data.units import measured
 from mislabel.errors import InvalidParameterError
 
 #: Cells that stand for "no value", in lower case.
 MISSING = frozenset(
     {"", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-", "--", "—", "?", ".", "#div/0!", "#value!"}
+    | {"#num!", "#ref!", "#name?", "#null!", "n.a.", "n. a.", "n.b.", "n. b.", "n.d.", "n. d.", "k.a.", "k. a."}
 )
+#: Cells that lie beyond a limit which they do not tell: of their labels nothing is known but that.
+UNTOLD_LIMIT = re.compile(r"(?i)\s*[<>\u2264\u2265]=?\s*(?:lod|loq|lld|lloq|uloq|mdl|dl|ql|rl|bg|ng|nwg)\.?\s*")
 #: A column counts as numeric when at least this fraction of its filled cells are numbers.
 NUMERIC_FRACTION = 0.9
 MARKS = (".", ",")
@@ -55,6 +59,7 @@ class Notation:
     decimal : the decimal mark. groups : marks that may stand between groups of three digits.
     thousands : the mark that does, in the larger numbers of this column; empty where there is none.
     decimals : digits after the decimal mark where all cells have the same number of them; most : the largest number of them.
+    unit : what stands beside the numbers, in one spelling. example : the first cell with it.
     """
 
     decimal: str = "."
@@ -62,6 +67,8 @@ class Notation:
     decimals: int | None = None
     most: int | None = None
     groups: str | None = None
+    unit: str = ""
+    example: str = ""
 
     def number(self, cell: str) -> float:
         """One cell as a number; NaN where it is not one."""
@@ -72,7 +79,7 @@ class Notation:
         """The cell in Python's notation; nothing where it is not a number."""
         if len(cell) > LONGEST:
             return ""
-        text = limit_in(cell)[1].strip().translate(SIGNS)
+        text = self._without_unit(limit_in(cell)[1].strip().translate(SIGNS))
         groups = OTHER[self.decimal] + SPACES if self.groups is None else self.groups
         pattern = PATTERNS[self.decimal] if self.groups is None else _pattern(self.decimal, groups)
         if not pattern.fullmatch(text):
@@ -80,6 +87,10 @@ class Notation:
         for mark in groups:
             text = text.replace(mark, "")
         return text.replace(self.decimal, ".")
+
+    def _without_unit(self, text: str) -> str:
+        found = measured(text) if self.unit else None
+        return found.plain if found is not None and found.unit == self.unit else text
 
     def parse(self, cells: Sequence[str]) -> NDArray[np.float64]:
         """Numbers, NaN where a cell is empty or not a number."""
@@ -108,13 +119,25 @@ class Notation:
             whole = f"{int(whole):,}".replace(",", self.thousands)
         return sign + whole + (self.decimal + fraction if fraction else "")
 
+    def write_like(self, value: float, former: str) -> str:
+        """The value as :meth:`write` has it, with a unit beside it where the ``former`` cell, or else the column, has one."""
+        number = self.write(value)
+        if not self.unit or not number:
+            return number
+        like = measured(limit_in(former if self.plain(former) else self.example)[1].strip().translate(SIGNS))
+        return number if like is None else like.with_number(number)
+
     def of_column(self, cells: Sequence[str]) -> Notation:
         """The same with the digits and the thousands mark that these cells show."""
         decimals: set[int] = set()
         grouped, ungrouped = dict.fromkeys(OTHER[self.decimal] + SPACES, 0), 0
+        example = self.example
         for cell in cells:
             if not (text := self.plain(cell)) or "e" in text.lower():
                 continue
+            if self.unit:
+                example = example or (cell if measured(limit_in(cell)[1].translate(SIGNS)) else "")
+                cell = self._without_unit(limit_in(cell)[1].strip().translate(SIGNS))
             decimals.add(len(text.partition(".")[2]))
             digits = text.lstrip("+-").partition(".")[0]
             if len(digits) > 3:
@@ -129,6 +152,7 @@ class Notation:
             thousands=mark if times > ungrouped else "",
             decimals=max(decimals) if len(decimals) == 1 else None,
             most=max(decimals, default=None),
+            example=example,
         )
 
 
@@ -140,7 +164,12 @@ def limit_in(cell: str) -> tuple[int, str]:
 
 def is_missing(cell: str) -> bool:
     """Whether a cell stands for "no value"."""
-    return cell.strip().lower() in MISSING
+    return cell.strip().lower() in MISSING or (cell.lstrip()[:1] in SIGNS_OF_LIMITS and is_untold_limit(cell))
+
+
+def is_untold_limit(cell: str) -> bool:
+    """Whether a cell lies beyond a limit without telling it: ``<LOD``."""
+    return UNTOLD_LIMIT.fullmatch(cell) is not None
 
 
 def plain_numbers(cells: Sequence[str]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ import pandas as pd
 from mislabel._common.dates import as_dates
 from mislabel._common.number_kinds import is_number
 from mislabel._common.short_numbers import shortest
-from mislabel.data.number_text import NUMERIC_FRACTION, SIGNS_OF_LIMITS, Notation, is_missing
+from mislabel.data.number_text import NUMERIC_FRACTION, SIGNS_OF_LIMITS, Notation, is_missing, is_untold_limit
 
 
 def as_written(value: Any) -> str:
@@ -48,6 +48,7 @@ def typed_column(cells: Sequence[str], notation: Notation | None, dates: bool | 
     notes = [
         _unread(cells, np.isnan(numbers) & ~missing, int(np.count_nonzero(~missing))),
         _limits_note(cells, numbers),
+        _untold_note(cells),
     ]
     return pd.Series(numbers), "; ".join(note for note in notes if note)
 
@@ -59,6 +60,18 @@ def _limits_note(cells: Sequence[str], numbers: np.ndarray) -> str:
         return ""
     counted = "1 cell is a limit" if len(where) == 1 else f"{len(where)} cells are limits"
     return f"{counted} (the first is {cells[where[0]][:40]!r}, position {where[0]})"
+
+
+def _untold_note(cells: Sequence[str]) -> str:
+    """That some cells of a column of numbers lie beyond limits which they do not tell."""
+    where = [k for k, cell in enumerate(cells) if cell.lstrip()[:1] in SIGNS_OF_LIMITS and is_untold_limit(cell)]
+    if not where:
+        return ""
+    counted = "1 cell lies" if len(where) == 1 else f"{len(where)} cells lie"
+    return (
+        f"{counted} beyond a limit that is not told (the first is {cells[where[0]].strip()!r}, position {where[0]}); read as "
+        "missing. Write the limit itself, like <0.5, to have it used"
+    )
 
 
 def _unread(cells: Sequence[Any], unread: np.ndarray, filled: int) -> str:
