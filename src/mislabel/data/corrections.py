@@ -18,7 +18,6 @@ from mislabel._common.number_kinds import is_number, is_whole
 from mislabel.data.formats.contract import ReadOptions, fingerprint_of
 from mislabel.data.formats.corrected_copy import Decision, Decisions, safe_cell
 from mislabel.data.formats.registry import FileFormat, MoleculeFormat, TableFormat, format_of, suffix_of
-from mislabel.data.number_text import NumberOptions
 from mislabel.data.provenance import as_bytes, provenance, provenance_path
 from mislabel.errors import DecisionsError, InvalidParameterError, TableFileError
 
@@ -97,15 +96,24 @@ def _checked(content: dict[str, Any], path: Path) -> Decisions:
     rows = source["rows"]
     if not is_whole(rows) or rows < 0:
         raise DecisionsError(f"{path} is damaged: the number of rows is {str(rows)[:40]!r}.")
-    sheet = source.get("sheet")
-    numbers = NumberOptions(source.get("decimal"), source.get("thousands"))
+    sheet, header, skip, na = (source.get(name) for name in ("sheet", "header", "skip", "na"))
+    if not isinstance(na, list | None) or not isinstance(header, str | None):
+        raise DecisionsError(f"{path} is damaged: how the file was read is not told in its words.")
+    options = ReadOptions.stated(
+        sheet=None if sheet is None else _text(sheet, "sheet", path),
+        decimal=source.get("decimal"),
+        thousands=source.get("thousands"),
+        header=header,
+        skip=skip,
+        na=None if na is None else [_text(text, "na", path) for text in na],
+    )
     return Decisions(
         fingerprint=_text(source["sha256"], "sha256", path),
         label=_text(content["label"], "label", path),
         rows=rows,
         decisions=[_decision(item, rows, path) for item in content["decisions"]],
         file=str(source.get("name", "")),
-        options=ReadOptions(None if sheet is None else _text(sheet, "sheet", path), numbers),
+        options=options,
         id=_maybe_text(content, "id", path),
         columns=_columns(content, path),
         reviewer=_short_text(content, "reviewer", path),

@@ -19,8 +19,8 @@ from mislabel.data.formats.contract import ReadOptions, fingerprint_of
 from mislabel.data.formats.parquet import (
     FIRST_ROWS,
     ColumnReader,
+    arrow_errors,
     open_parquet,
-    parquet_errors,
     pieces,
     stored_columns,
     text_cells,
@@ -60,7 +60,7 @@ class LargeTable:
         if not self.path.is_file():
             raise TableFileError(f"{self.path} is a folder, not a table.")
         self._file = open_parquet(self.path, pre_buffer=False, buffer_size=READ_BYTES)
-        with parquet_errors(self.path):
+        with arrow_errors(self.path):
             self._stored = stored_columns(self._file)
             metadata = self._file.metadata
             self._rows = metadata.num_rows
@@ -97,8 +97,12 @@ class LargeTable:
     def written(self, name: str) -> list[str]:
         """The text of every cell of a column, exactly as it stands in the file."""
         stored = self.stored_name(name)
-        with parquet_errors(self.path):
+        with arrow_errors(self.path):
             return [text for _, batch in self._batches([stored]) for text in written_cells(batch.column(0))]
+
+    def filled(self, name: str) -> Sequence[str]:
+        """The same without the texts that were stated to stand for no value."""
+        return self.options.without_missing(self.written(name))
 
     def keep_as_written(self, name: str) -> None:
         """From now on, give a column as the text that stands in the file."""
@@ -141,7 +145,7 @@ class LargeTable:
             end = start + self._file.metadata.row_group(group).num_rows
             if wanted is None or np.any((wanted >= start) & (wanted < end)):
                 at = start
-                with parquet_errors(self.path):
+                with arrow_errors(self.path):
                     batches = self._file.iter_batches(size, row_groups=[group], columns=list(stored), use_threads=False)
                 for batch in pieces(batches, self.path):
                     # A nested column of the same beginning may come along.
@@ -152,7 +156,7 @@ class LargeTable:
             start = end
 
     def _column_readers(self) -> dict[str, ColumnReader]:
-        looks = dict(zip(self.columns, text_looks(self.path), strict=True))
+        looks = dict(zip(self.columns, text_looks(self.path, self.options), strict=True))
         texts = {name: look for name, look in looks.items() if look is not None}
         notations, doubts = notations_of(texts, None, self.options.numbers)
         first = next(self._batches(self._stored))[1].slice(0, FIRST_ROWS)
@@ -161,10 +165,10 @@ class LargeTable:
             kind, notation = self._file.schema_arrow.field(stored).type, notations.get(name)
             dates = False
             if name in texts and notation is None:
-                with parquet_errors(self.path):
+                with arrow_errors(self.path):
                     column = typed_column(text_cells(first.column(k)), None)[0]
                 dates = bool(pd.api.types.is_datetime64_any_dtype(column))
-            found[name] = ColumnReader(kind, notation, dates)
+            found[name] = ColumnReader(kind, notation, dates, self.options)
             if notation is not None:
                 unread = texts[name].filled - texts[name].readable[notation.decimal]
                 self.notes += [f"column {name!r}: {unread_note(unread, texts[name].filled)}"] if unread else []
@@ -173,7 +177,7 @@ class LargeTable:
 
     def _typed(self, batch: Any, columns: Sequence[str]) -> pd.DataFrame:
         typed = {}
-        with parquet_errors(self.path):
+        with arrow_errors(self.path):
             for k, name in enumerate(columns):
                 array = batch.column(k)
                 if name in self._as_written:

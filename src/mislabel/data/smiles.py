@@ -96,8 +96,8 @@ def _property(table: TableFile, at: int) -> np.ndarray:
     values = table.frame.iloc[:, at].to_numpy()
     if values.dtype.kind != "f":
         return values
-    cells = table.written(str(table.frame.columns[at]))
-    unread = [k for k in np.flatnonzero(np.isnan(values)) if not is_missing(cells[k])]
+    cells = table.filled(str(table.frame.columns[at]))
+    unread = [k for k in np.flatnonzero(np.isnan(values)).tolist() if not is_missing(cells[k])]
     if unread:
         values = values.astype(object)
         for k in unread:

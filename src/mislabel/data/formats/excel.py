@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 import pandas as pd
 
-from mislabel._common.number_kinds import is_number, is_whole
+from mislabel._common.number_kinds import is_whole
 from mislabel.data.column_names import check_names, check_width, unique_names
-from mislabel.data.formats.cells import as_written, mostly_numbers, typed_column, unread_note, why_unreadable
-from mislabel.data.formats.contract import ReadOptions, TableFile, fingerprint_of
-from mislabel.data.number_recognition import ColumnCells, notations_of
-from mislabel.data.number_text import NUMERIC_FRACTION, Notation, NumberOptions, is_missing
+from mislabel.data.formats.cells import as_written, why_unreadable
+from mislabel.data.formats.contract import LeftOut, ReadOptions, TableFile, fingerprint_of
+from mislabel.data.formats.layout import Layout, recognise_layout
+from mislabel.data.formats.typed_values import text_notations, typed_values
+from mislabel.data.number_text import Notation
 from mislabel.errors import MissingDependencyError, TableFileError
 
 _ZEROS = re.compile(r"0{2,}")
 MOST_ROWS = 1_048_576
-_ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
 
 
 @dataclass(frozen=True)
@@ -131,117 +130,104 @@ def _filled_rows(
     return numbers, values, shown
 
 
+@dataclass(frozen=True)
+class SheetTable:
+    """The table in a sheet: which of its rows are what.
+
+    above : rows that are skipped before it. header : names of the columns, as they are written.
+    """
+
+    sheet: SheetRows
+    layout: Layout
+    above: int
+    header: list[str]
+    names: list[str]
+
+    @classmethod
+    def of(cls, path: Path, sheet: SheetRows, options: ReadOptions) -> SheetTable:
+        """Recognise the layout of a sheet."""
+        above = bisect_right(sheet.numbers, options.skip)
+        if above == len(sheet.values):
+            raise TableFileError(f"{path}: sheet {sheet.name!r} is empty{' below the skipped rows' if above else ''}.")
+        grid = [[as_written(value) for value in row] for row in sheet.values[above:]]
+        layout = recognise_layout(grid, sheet.numbers[above:], options, path)
+        width = max([len(layout.names), *(len(grid[k]) for k in layout.rows)])
+        named = layout.names if layout.header else []
+        header = [*named, *("" for _ in range(width - len(named)))]
+        return cls(sheet, layout, above, header, unique_names(header)[0])
+
+    @property
+    def rows(self) -> list[int]:
+        """Numbers of the rows of the table in the sheet."""
+        return [self.sheet.numbers[self.above + k] for k in self.layout.rows]
+
+    def column(self, k: int) -> list[Any]:
+        """The values of one column."""
+        values = self.sheet.values[self.above :]
+        return [values[row][k] if k < len(values[row]) else None for row in self.layout.rows]
+
+    def shown(self, k: int) -> list[str]:
+        """The same as text, as the sheet shows them."""
+        places = [self.above + row for row in self.layout.rows]
+        return [
+            self.sheet.shown.get((place, k)) or as_written(value)
+            for place, value in zip(places, self.column(k), strict=True)
+        ]
+
+    def filled(self, k: int, options: ReadOptions) -> list[Any]:
+        """The values of one column, None for those that were stated to stand for none."""
+        values = self.column(k)
+        if not options.na:
+            return values
+        texts = [as_written(value) for value in values]
+        return [value if text else None for value, text in zip(values, options.without_missing(texts), strict=True)]
+
+
 def _table(path: Path, sheet: SheetRows, options: ReadOptions) -> TableFile:
-    if not sheet.values:
-        raise TableFileError(f"{path}: sheet {sheet.name!r} is empty.")
-    width = max(len(row) for row in sheet.values)
-    header = _header(sheet, width)
-    names, notes = unique_names(header)
+    found = SheetTable.of(path, sheet, options)
+    names = found.names
+    notes = [*unique_names(found.header)[1], *found.layout.notes]
     if sheet.others:
         notes.insert(0, f"sheet {sheet.name!r} was read; there are also {', '.join(sheet.others)}.")
-    columns = [_column(sheet, k) for k in range(width)]
+    columns = [found.filled(k, options) for k in range(len(names))]
     notations, doubts = text_notations(dict(zip(names, columns, strict=True)), options.numbers)
     typed: dict[str, pd.Series] = {}
     for name, column in zip(names, columns, strict=True):
-        typed[name], note = _typed(column, notations.get(name))
+        typed[name], note = typed_values(column, notations.get(name))
         notes += [f"column {name!r}: {note}"] if note else []
     notes += doubts
     place = {name: k for k, name in enumerate(names)}
-
-    def written(name: str) -> list[str]:
-        k = place[name]
-        return [sheet.shown.get((row + 1, k)) or as_written(value) for row, value in enumerate(columns[k])]
-
+    reading = found.layout.reading(names, sheet.numbers[found.above :])
+    if found.above:
+        reading.left_out.insert(0, LeftOut("skipped", tuple(sheet.numbers[: found.above])))
     return TableFile(
         path,
         "excel",
         frame=pd.DataFrame(typed),
-        header=header,
-        written=written,
+        header=found.header,
+        written=lambda name: found.shown(place[name]),
         fingerprint=fingerprint_of(path),
         options=options,
-        lines=sheet.numbers[1:],
+        lines=found.rows,
+        rows=found.rows,
+        reading=reading,
+        is_plain=found.layout.is_plain,
         notations=notations,
         notes=notes,
     )
 
 
-def text_notations(
-    columns: Mapping[str, Sequence[Any]], options: NumberOptions
-) -> tuple[dict[str, Notation], list[str]]:
-    """How columns that hold text write numbers in it, and notes about cells that could be two numbers."""
-    looks = {name: _look(values) for name, values in columns.items() if any(texts_of(values))}
-    found, doubts = notations_of(looks, None, options)
-    return {name: notation for name, notation in found.items() if notation is not None}, doubts
-
-
-def _look(values: Sequence[Any]) -> ColumnCells:
-    """What the text in a column says; limits (``<0.5``) stand as text beside what was entered as numbers."""
-    look = ColumnCells.of(texts_of(values))
-    if not look.limits:
-        return look
-    return look.with_numbers_beside({as_written(value) for value in values if is_number(value)})
-
-
-def texts_of(values: Sequence[Any]) -> list[str]:
-    """The cells that were entered as text; empty for all others."""
-    return [value if isinstance(value, str) else "" for value in values]
-
-
-def _typed(values: Sequence[Any], notation: Notation | None) -> tuple[pd.Series, str]:
-    """One column as numbers, dates, booleans or text, and a note."""
-    values = [None if isinstance(value, str) and (is_missing(value) or value in _ERRORS) else value for value in values]
-    filled = [value for value in values if value is not None]
-    if not filled:
-        return pd.Series(np.full(len(values), np.nan)), ""
-    if all(isinstance(value, bool) for value in filled):
-        return pd.Series(values, dtype=object if len(filled) < len(values) else bool), ""
-    if all(is_number(value) for value in filled):
-        return pd.Series([np.nan if value is None else _double(value) for value in values]), ""
-    if all(isinstance(value, datetime.datetime | datetime.date) for value in filled):
-        return pd.to_datetime(pd.Series(values, dtype=object), errors="coerce"), ""
-    if notation is not None or mostly_numbers(values):
-        column, note = typed_column(texts_of(values), notation or Notation())
-        direct = [_double(value) if is_number(value) else np.nan for value in values]
-        column = column.astype(float).where(column.notna(), pd.Series(direct))
-        if column.notna().sum() >= NUMERIC_FRACTION * len(filled):
-            unread = len(filled) - int(column.notna().sum())
-            return column, note or (unread_note(unread, len(filled)) if unread else "")
-    kinds = sorted({_KINDS.get(type(value), "text") for value in filled})
-    note = f"it holds {' and '.join(kinds)}; all were read as text" if len(kinds) > 1 else ""
-    return typed_column([as_written(value) for value in values], None)[0], note
-
-
-#: What values of a workbook are called.
-_KINDS = {
-    bool: "yes or no",
-    int: "numbers",
-    float: "numbers",
-    datetime.datetime: "dates",
-    datetime.date: "dates",
-    datetime.time: "times",
-    datetime.timedelta: "times",
-}
-
-
-def _double(value: float) -> float:
-    try:
-        number = float(value)
-    except OverflowError:
-        return np.nan
-    return number if np.isfinite(number) else np.nan
-
-
 @dataclass(frozen=True)
 class SheetLabels:
-    """Where the labels stand: sheet, column and rows (counted from one, that of the header first), the last column in use.
+    """Where the labels stand: sheet, column and rows (counted from one), the last column in use.
 
-    names : of all columns. values : the labels. notation : how those that are text write numbers, None where none is.
-    cells : the whole sheet.
+    header : the row of the header, the last one of several; None where there is none. names : of all columns.
+    values : the labels. notation : how those that are text write numbers, None where none is. cells : the whole sheet.
     """
 
     sheet: str
     column: int
+    header: int | None
     rows: list[int]
     width: int
     names: list[str]
@@ -252,21 +238,12 @@ class SheetLabels:
 
 def sheet_labels(path: Path, options: ReadOptions, label: str) -> SheetLabels:
     """The cells of the label, as the reader sees them."""
-    found = read_sheet(path, options.sheet)
-    width = max((len(row) for row in found.values), default=0)
-    names, _ = unique_names(_header(found, width))
-    check_names(names, label)
-    at = names.index(label)
-    columns = {name: _column(found, k) for k, name in enumerate(names)}
+    sheet = read_sheet(path, options.sheet)
+    found = SheetTable.of(path, sheet, options)
+    check_names(found.names, label)
+    at = found.names.index(label)
+    columns = {name: found.filled(k, options) for k, name in enumerate(found.names)}
     notation = text_notations(columns, options.numbers)[0].get(label)
-    return SheetLabels(found.name, at + 1, found.numbers, width, names, columns[label], notation, found)
-
-
-def _column(sheet: SheetRows, k: int) -> list[Any]:
-    """One column of a sheet, without its header."""
-    return [row[k] if k < len(row) else None for row in sheet.values[1:]]
-
-
-def _header(sheet: SheetRows, width: int) -> list[str]:
-    named = [as_written(value) for value in sheet.values[0]] if sheet.values else []
-    return named + [""] * (width - len(named))
+    header = sheet.numbers[found.above + found.layout.header[-1]] if found.layout.header else None
+    width = max(len(row) for row in sheet.values)
+    return SheetLabels(sheet.name, at + 1, header, found.rows, width, found.names, columns[label], notation, sheet)

@@ -21,9 +21,10 @@ from xml.sax.saxutils import escape
 from mislabel._common.short_numbers import shortest
 from mislabel.data.formats.cells import as_written
 from mislabel.data.formats.corrected_copy import TRAIL_COLUMNS, Decisions, check_row_count, check_trail, trail_of
-from mislabel.data.formats.excel import MOST_ROWS, SheetLabels, read_sheet, sheet_labels, texts_of
+from mislabel.data.formats.excel import MOST_ROWS, SheetLabels, read_sheet, sheet_labels
 from mislabel.data.formats.excel_parts import REFERENCE, Book, Element, Parts, Sheet, Splices, scan_sheet
 from mislabel.data.formats.excel_rows import drop_rows, new_numbers, shift
+from mislabel.data.formats.typed_values import texts_of
 from mislabel.errors import TableFileError
 
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -34,6 +35,10 @@ def write_workbook(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) 
     labels = sheet_labels(source, chosen.options, chosen.label)
     if trail:
         check_trail(source, labels.names)
+        if labels.header is None:
+            raise TableFileError(
+                f"{source}: a trail needs a header to name its columns, and the file was read without one."
+            )
     check_row_count(source, len(labels.values), chosen)
     try:
         book = Book(source)
@@ -58,11 +63,12 @@ def _check_copy(source: Path, written: io.BytesIO, chosen: Decisions, labels: Sh
         new = read_sheet(written, chosen.options.sheet)
     except TableFileError:
         raise _unsafe(source) from None
-    values, dropped = chosen.values, chosen.dropped
-    kept = [(k, row) for k, row in enumerate(old.values[1:]) if k not in dropped]
-    if len(new.values) != len(kept) + 1:
+    values, place = chosen.values, {number: k for k, number in enumerate(labels.rows)}
+    rows = [(place.get(number, -1), row) for number, row in zip(old.numbers, old.values, strict=True)]
+    kept = [(k, row) for k, row in rows if k not in chosen.dropped]
+    if len(new.values) != len(kept):
         raise _unsafe(source)
-    for (position, before), after in zip(kept, new.values[1:], strict=True):
+    for (position, before), after in zip(kept, new.values, strict=True):
         changes = {at} if position in values else set()
         after += (None,) * (len(before) - len(after))
         if any(after[k] != cell for k, cell in enumerate(before) if k not in changes):
@@ -86,15 +92,15 @@ def _changed_parts(
     splices = Splices(data)
     write = _cell_writer(labels)
     column = _column_name(labels.column)
-    dropped = {labels.rows[position + 1] for position in chosen.dropped}
+    dropped = {labels.rows[position] for position in chosen.dropped}
     shifted = new_numbers(dropped)
     replaced = set()
     hidden = _hidden_rows(sheet, labels.column)
     for position, value in chosen.values.items():
-        row = by_number[labels.rows[position + 1]]
-        if labels.rows[position + 1] in hidden:
+        row = by_number[labels.rows[position]]
+        if labels.rows[position] in hidden:
             raise TableFileError(
-                f"{source}: the label in {column}{labels.rows[position + 1]} is covered by merged cells or by "
+                f"{source}: the label in {column}{labels.rows[position]} is covered by merged cells or by "
                 "an array formula; separate them first."
             )
         cell = write(value, labels.values[position])
@@ -147,7 +153,7 @@ def _cell_writer(labels: SheetLabels) -> Callable[[float, Any], tuple[str, str]]
     def write(value: float, former: Any) -> tuple[str, str]:
         # A mark for no value was text too, but what replaces it is a number.
         if notation is not None and isinstance(former, str) and notation.plain(former):
-            return ' t="inlineStr"', f"<is><t>{_xml(notation.write(value))}</t></is>"
+            return ' t="inlineStr"', f"<is><t>{_xml(notation.write_like(value, former))}</t></is>"
         return "", f"<v>{shortest(value)}</v>"
 
     return write
@@ -206,10 +212,10 @@ def _add_trail(
         )
         _insert(splices, by_number[number], f"{_column_name(labels.width + 1)}{number}", cells)
 
-    add(labels.rows[0], TRAIL_COLUMNS)
+    add(labels.header or 0, TRAIL_COLUMNS)
     for position, decision in chosen.by_position.items():
         if decision.action != "drop":
-            add(labels.rows[position + 1], trail_of(decision, as_written(labels.values[position])))
+            add(labels.rows[position], trail_of(decision, as_written(labels.values[position])))
 
 
 def _xml(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +30,15 @@ def open_parquet(path: Path, **options: Any) -> Any:
         from pyarrow import parquet
     except ImportError:
         raise MissingDependencyError("Parquet needs pyarrow: pip install pyarrow.") from None
-    with parquet_errors(path):
+    with arrow_errors(path):
         return parquet.ParquetFile(path, **options)
 
 
-class parquet_errors:
-    """Whatever goes wrong inside a Parquet file becomes one sentence that names it."""
+class arrow_errors:
+    """Whatever goes wrong inside a file that pyarrow reads becomes one sentence that names it."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, format: str = "Parquet") -> None:
+        self._path, self._format = path, format
 
     def __enter__(self) -> None:
         return None
@@ -49,7 +49,7 @@ class parquet_errors:
         # Damaged files make pyarrow raise nearly anything, once a MemoryError for a length that was a few bits off.
         expected = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError)
         if isinstance(error, expected) and not type(error).__module__.startswith("mislabel"):
-            raise TableFileError(f"{self._path} cannot be read as Parquet: {why_unreadable(error)}") from None
+            raise TableFileError(f"{self._path} cannot be read as {self._format}: {why_unreadable(error)}") from None
 
 
 def stored_columns(file: Any) -> list[str]:
@@ -62,7 +62,7 @@ def stored_columns(file: Any) -> list[str]:
 def read_parquet_table(path: Path, options: ReadOptions) -> TableFile:
     """Read a whole Parquet file."""
     file = open_parquet(path)
-    with file, parquet_errors(path):
+    with file, arrow_errors(path):
         stored = stored_columns(file)
         check_width(path, len(stored))
         table = file.read(columns=list(dict.fromkeys(stored)))
@@ -78,13 +78,13 @@ def read_parquet_table(path: Path, options: ReadOptions) -> TableFile:
     arrays = dict(zip(names, (table.column(name) for name in stored), strict=True))
     frame: dict[str, pd.Series] = {}
     found, doubts = notations_of(
-        {name: look for name, look in zip(names, text_looks(path), strict=True) if look is not None},
+        {name: look for name, look in zip(names, text_looks(path, options), strict=True) if look is not None},
         None,
         options.numbers,
     )
-    with parquet_errors(path):
+    with arrow_errors(path):
         for name, array in arrays.items():
-            frame[name], note = ColumnReader(array.type, found.get(name)).read(array)
+            frame[name], note = ColumnReader(array.type, found.get(name), options=options).read(array)
             notes += [f"column {name!r}: {note}"] if note else []
         notes += doubts
         notations = {name: notation for name, notation in found.items() if notation is not None}
@@ -122,7 +122,7 @@ def written_cells(array: Any) -> list[str]:
     return [as_written(value) for value in array.to_pylist()]
 
 
-def text_looks(path: Path) -> list[ColumnCells | None]:
+def text_looks(path: Path, options: ReadOptions) -> list[ColumnCells | None]:
     """What all cells of every column of text say about how it writes numbers; None for columns that are no text.
 
     Columns that do not begin with numbers are looked at no further.
@@ -134,11 +134,11 @@ def text_looks(path: Path) -> list[ColumnCells | None]:
                 found.append(None)
                 continue
             look = None
-            with parquet_errors(path):
+            with arrow_errors(path):
                 batches = file.iter_batches(ROWS_COPIED, columns=[name], use_threads=False)
             for batch in pieces(batches, path):
-                with parquet_errors(path):
-                    cells = text_cells(batch.select([name]).column(0))
+                with arrow_errors(path):
+                    cells = options.without_missing(text_cells(batch.select([name]).column(0)))
                 if look is None and not ColumnCells.of(cells[:FIRST_ROWS]).is_numeric:
                     look = ColumnCells.of(cells[:FIRST_ROWS])
                     break
@@ -152,13 +152,14 @@ def text_looks(path: Path) -> list[ColumnCells | None]:
 class ColumnReader:
     """Turns arrow columns into pandas ones, the same way for every piece of a table.
 
-    notation : how a column of text writes numbers; None where it holds none.
+    notation : how a column of text writes numbers; None where it holds none. options : what stands for no value.
     dates : whether a column of text holds times with offsets; None where the whole column tells.
     """
 
     kind: Any
     notation: Notation | None = None
     dates: bool | None = None
+    options: ReadOptions = field(default_factory=ReadOptions)
 
     def read(self, array: Any) -> tuple[pd.Series, str]:
         """One piece of the column, and a note about cells that could not be read."""
@@ -166,7 +167,10 @@ class ColumnReader:
 
         kind = self.kind
         if is_text(kind):
-            return typed_column(text_cells(array), self.notation, self.dates)
+            return typed_column(self.options.without_missing(text_cells(array)), self.notation, self.dates)
+        if self.options.na and (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            kept = pa.array([bool(cell) for cell in self.options.without_missing(written_cells(array))])
+            array = pa.compute.if_else(kept, array, pa.scalar(None, kind))
         if pa.types.is_decimal(kind):
             return pd.Series([math.nan if value is None else float(value) for value in array.to_pylist()]), ""
         if pa.types.is_duration(kind):
@@ -194,7 +198,7 @@ def _times(array: Any) -> pd.Series:
 def pieces(batches: Iterator[Any], source: Path) -> Iterator[Any]:
     """Batches of a file as they are read; what goes wrong in reading is told in words, what goes wrong elsewhere is not."""
     while True:
-        with parquet_errors(source):
+        with arrow_errors(source):
             batch = next(batches, None)
         if batch is None:
             return

@@ -23,9 +23,9 @@ from mislabel.data.formats.corrected_copy import (
 )
 from mislabel.data.formats.parquet import (
     ROWS_COPIED,
+    arrow_errors,
     is_text,
     open_parquet,
-    parquet_errors,
     pieces,
     stored_columns,
     text_cells,
@@ -46,7 +46,7 @@ def write_parquet_table(source: Path, chosen: Decisions, out: BinaryIO, trail: b
     from pyarrow import parquet
 
     with open_parquet(source) as stored:
-        with parquet_errors(source):
+        with arrow_errors(source):
             stored_names = stored_columns(stored)
             names, _ = unique_names(stored_names)
             check_names(names, chosen.label)
@@ -54,7 +54,8 @@ def write_parquet_table(source: Path, chosen: Decisions, out: BinaryIO, trail: b
             check_row_count(source, stored.metadata.num_rows, chosen)
             schema = stored.schema_arrow
             at = schema.get_field_index(label)
-            convert = _converter(source, stored, label, schema.field(at).type, chosen)
+            notation = _text_notation(source, stored, label, chosen) if is_text(schema.field(at).type) else Notation()
+            convert = converter_to(source, schema.field(at).type, notation, label, chosen)
             if (reason := why_not_copied(stored)) is not None:
                 raise TableFileError(f"{source}: {reason}")
         if trail:
@@ -66,12 +67,12 @@ def write_parquet_table(source: Path, chosen: Decisions, out: BinaryIO, trail: b
             first = 0
             for batch in pieces(stored.iter_batches(ROWS_COPIED), source):
                 verdicts = [decided.get(first + k) for k in range(batch.num_rows)]
-                with parquet_errors(source):
+                with arrow_errors(source):
                     original = batch.column(at)
                     columns = [*batch.columns]
-                    columns[at] = _decided_labels(original, verdicts, convert)
+                    columns[at] = decided_labels(original, verdicts, convert)
                     if trail:
-                        columns += [pa.array(values, pa.string()) for values in _trail_cells(original, verdicts)]
+                        columns += [pa.array(values, pa.string()) for values in trail_cells(original, verdicts)]
                     kept = pa.array([verdict is None or verdict.action != "drop" for verdict in verdicts])
                     cleaned = pa.record_batch(columns, schema=schema).filter(kept)
                 writer.write_batch(cleaned)
@@ -89,13 +90,19 @@ def _compression(stored: Any) -> str:
     )
 
 
-def _converter(source: Path, stored: Any, label: str, kind: Any, chosen: Decisions) -> Callable[[float], Any]:
-    """From new labels to values of the column's type; refuses, before anything is written, those that it cannot hold."""
+def converter_to(
+    source: Path, kind: Any, notation: Notation, label: str, chosen: Decisions
+) -> Callable[[float, Any], Any]:
+    """From a new label and the former one to a value of the column's type; first of all, refuses what that cannot hold.
+
+    notation : of a column of text.
+    """
     import pyarrow as pa
 
     if is_text(kind):
-        convert: Callable[[float], Any] = _text_notation(source, stored, label, chosen).write
-    elif pa.types.is_integer(kind):
+        return lambda value, former: notation.write_like(value, former or "")
+    convert: Callable[[float], Any]
+    if pa.types.is_integer(kind):
         convert = _whole
     elif pa.types.is_decimal(kind):
         convert = lambda value: _decimal(value, kind.scale)  # noqa: E731
@@ -108,19 +115,21 @@ def _converter(source: Path, stored: Any, label: str, kind: Any, chosen: Decisio
     refused = []
     for position, value in chosen.values.items():
         try:
-            pa.array([convert(value)], kind.value_type if pa.types.is_dictionary(kind) else kind)
+            pa.array([convert(value)], kind)
         except (ValueError, OverflowError, InvalidOperation, pa.ArrowException):
             refused.append((position, value))
     if refused:
         raise refuse_values(source, str(kind), *zip(*refused, strict=True))
-    return convert
+    return lambda value, former: convert(value)
 
 
 def _text_notation(source: Path, stored: Any, label: str, chosen: Decisions) -> Notation:
     names = stored_columns(stored)
-    looks = {name: look for name, look in zip(names, text_looks(source), strict=True) if look is not None}
+    looks = {
+        name: look for name, look in zip(names, text_looks(source, chosen.options), strict=True) if look is not None
+    }
     found = notations_of(looks, None, chosen.options.numbers)[0][label] or Notation()
-    return found.of_column(text_cells(stored.read(columns=[label]).column(label)))
+    return found.of_column(chosen.options.without_missing(text_cells(stored.read(columns=[label]).column(label))))
 
 
 def _whole(value: float) -> int:
@@ -146,7 +155,7 @@ def _floating(value: float, width: type[np.floating[Any]]) -> Any:
     return held
 
 
-def _decided_labels(original: Any, verdicts: Sequence[Decision | None], convert: Callable[[float], Any]) -> Any:
+def decided_labels(original: Any, verdicts: Sequence[Decision | None], convert: Callable[[float, Any], Any]) -> Any:
     """The column with new labels in their places; all other values are those of the file, bit by bit."""
     import pyarrow as pa
 
@@ -155,9 +164,10 @@ def _decided_labels(original: Any, verdicts: Sequence[Decision | None], convert:
     }
     if not changed:
         return original
+    new_values = {k: convert(value, original[k].as_py()) for k, value in changed.items()}
     if pa.types.is_dictionary(original.type):
-        return _decided_categories(original, {k: convert(value) for k, value in changed.items()})
-    new = pa.array([convert(value) for value in changed.values()], original.type)
+        return _decided_categories(original, new_values)
+    new = pa.array(list(new_values.values()), original.type)
     places = np.arange(len(original))
     places[list(changed)] = len(original) + np.arange(len(changed))
     return pa.concat_arrays([original, new]).take(pa.array(places))
@@ -177,7 +187,7 @@ def _decided_categories(original: Any, changed: dict[int, str]) -> Any:
     return pa.DictionaryArray.from_arrays(pa.array(indices, kind.index_type), dictionary, ordered=kind.ordered)
 
 
-def _trail_cells(original: Any, verdicts: Sequence[Decision | None]) -> list[list[str | None]]:
+def trail_cells(original: Any, verdicts: Sequence[Decision | None]) -> list[list[str | None]]:
     """Action, former label and note of every row; nothing for rows that were not decided about."""
     rows: list[tuple[str | None, ...]] = [
         (None,) * len(TRAIL_COLUMNS) if verdict is None else trail_of(verdict, as_written(original[k].as_py()))

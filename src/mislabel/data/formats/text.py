@@ -7,6 +7,7 @@ import csv
 import gzip
 import hashlib
 import io
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,12 +20,16 @@ import pandas as pd
 
 from mislabel.data.column_names import check_width, unique_names
 from mislabel.data.formats.cells import typed_column
-from mislabel.data.formats.contract import Dialect, ReadOptions, TableFile
+from mislabel.data.formats.contract import Dialect, LeftOut, Reading, ReadOptions, TableFile
+from mislabel.data.formats.layout import Layout, are_years, is_number_cell, recognise_layout
 from mislabel.data.number_recognition import recognise_notations
 from mislabel.errors import TableFileError
 
-_DELIMITERS = (",", ";", "\t", "|")
+DELIMITERS = (",", ";", "\t", "|")
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[ ]*(?:\r\n|\n|\r)', re.IGNORECASE)
 _SNIFFED_LINES = 200
+#: Lines from the header on that tell the delimiter of a table with title lines.
+_LEAST_BELOW = 3
 _SNIFFED_CHARACTERS = 200_000
 #: Bytes of a text table that are read at most.
 _LARGEST = 4_000_000_000
@@ -65,15 +70,22 @@ class Record:
 class CutText:
     """A text table, cut into records.
 
-    before : what stands before the header. header, rows : records; after : what stands after the last row.
+    before : what stands before the header, or its last record where there are several. header : that one, None where there is
+    no header. names : of the columns, as they
+    are written. rows : records, each with what stands between it and the one before. after : what stands after the last row.
+    numbers : where each row stands, as a spreadsheet counts. layout : what the other records were taken for.
     """
 
     dialect: Dialect
     mark: str
     before: str
-    header: Record
+    header: Record | None
+    names: list[str]
     rows: list[Record]
     after: str
+    numbers: list[int]
+    layout: Layout
+    reading: Reading
 
     def columns(self, names: Sequence[str]) -> dict[str, list[str]]:
         """The cells of every column; empty where a row ends before it."""
@@ -85,10 +97,12 @@ class CutText:
 def read_text_table(path: Path, options: ReadOptions) -> TableFile:
     """Read CSV, recognising encoding, delimiter, decimal mark and thousands separators."""
     raw = path.read_bytes()
-    text = cut_text(raw, path)
-    names, notes = unique_names(text.header.cells)
+    text = cut_text(raw, path, options)
+    names, notes = unique_names(text.names)
     notes += _ragged(text.rows, len(names)) + _spanning(text.rows)
-    columns = text.columns(names)
+    notes += text.layout.notes
+    written = text.columns(names)
+    columns = {name: options.without_missing(cells) for name, cells in written.items()}
     found, doubts = recognise_notations(columns, delimiter=text.dialect.delimiter, options=options.numbers)
     typed: dict[str, Any] = {}
     for name, column in columns.items():
@@ -98,11 +112,14 @@ def read_text_table(path: Path, options: ReadOptions) -> TableFile:
     return TableFile(
         path,
         "csv",
-        cells=pd.DataFrame(columns, dtype=object),
+        cells=pd.DataFrame(written, dtype=object),
         frame=pd.DataFrame(typed),
-        header=text.header.cells,
-        written=columns.__getitem__,
+        header=text.names,
+        written=written.__getitem__,
         lines=[record.line for record in text.rows],
+        rows=text.numbers,
+        reading=text.reading,
+        is_plain=text.layout.is_plain,
         fingerprint=hashlib.sha256(raw).hexdigest(),
         options=options,
         dialect=text.dialect,
@@ -131,7 +148,8 @@ def _spanning(rows: Sequence[Record]) -> list[str]:
     ]
 
 
-def _unpacked(raw: bytes, path: Path) -> bytes:
+def unpacked(raw: bytes, path: Path) -> bytes:
+    """The bytes of a file, those inside of a .gz file."""
     if path.suffix.lower() != ".gz":
         return raw
     try:
@@ -159,39 +177,70 @@ def _all_of(packed: BinaryIO) -> bytes | None:
     return b"".join(parts)
 
 
-def cut_text(raw: bytes, path: Path) -> CutText:
+def cut_text(raw: bytes, path: Path, options: ReadOptions) -> CutText:
     """The records of a text table from the bytes of its file."""
-    text, encoding, mark = _decode(_unpacked(raw, path), path)
-    delimiter = "\t" if ".tsv" in path.name.lower() else _recognise_delimiter(text)
-    records = records_of(text, delimiter, path)
-    first = next((k for k, record in enumerate(records) if not record.is_empty), None)
-    if first is None:
+    text, encoding, mark = _decode(unpacked(raw, path), path)
+    skipped, text = _without_lines(text, options.skip)
+    stated, text, delimiter = _stated_delimiter(text)
+    if delimiter is None:
+        delimiter = "\t" if ".tsv" in path.name.lower() else recognise_delimiter(text)
+    skipped += stated
+    lines = len(skipped.splitlines())
+    records = records_of(text, delimiter, path, lines)
+    filled = [k for k, record in enumerate(records) if not record.is_empty]
+    if not filled:
         raise TableFileError(f"{path} holds no table, only blank lines.")
-    header = records[first]
-    width = len(header.cells)
-    check_width(path, width)
     # A single column makes every missing value a blank line: those rows stay.
+    single = len(records[filled[0]].cells) == 1 and not any(any(records[k].cells[1:]) for k in filled)
+    kept = [k for k in range(filled[0], filled[-1] + 1) if single or not records[k].is_blank_line]
+    numbers = [lines + k + 1 for k in kept]
+    layout = recognise_layout([records[k].cells for k in kept], numbers, options, path)
+    width = len(layout.names)
+    check_width(path, width)
+    header = records[kept[layout.header[-1]]] if layout.header else None
     rows: list[Record] = []
-    gap = ""
-    last = len(records)
-    while last > first + 1 and records[last - 1].is_empty:
-        last -= 1
-    for record in records[first + 1 : last]:
-        if record.is_blank_line and width > 1:
-            gap += record.raw
-            continue
+    done = kept[layout.header[-1]] + 1 if layout.header else 0
+    for k in layout.rows:
+        record = records[kept[k]]
+        gap = "".join(other.raw for other in records[done : kept[k]])
+        done = kept[k] + 1
         if len(record.cells) > width and any(record.cells[width:]):
-            raise TableFileError(
-                f"{path} cannot be read as a table separated by {delimiter!r}: Expected {width} fields in line "
-                f"{record.line}, saw {len(record.cells)}. Every line needs as many cells as the header."
-            )
+            raise _too_wide(path, record, delimiter, width, header)
         surplus = max(len(record.cells) - width, 0)
         rows.append(Record(record.cells[:width], record.raw, record.line, surplus, gap) if gap or surplus else record)
-        gap = ""
-    line_end = "\r\n" if header.raw.endswith("\r\n") else "\n"
-    before = "".join(record.raw for record in records[:first])
-    after = gap + "".join(record.raw for record in records[last:])
-    return CutText(Dialect(delimiter, encoding, line_end), mark, before, header, rows, after)
+    line_end = "\r\n" if records[filled[0]].raw.endswith("\r\n") else "\n"
+    before = skipped + "".join(record.raw for record in records[: kept[layout.header[-1]] if header else 0])
+    after = "".join(record.raw for record in records[done:])
+    places = [numbers[k] for k in layout.rows]
+    reading = layout.reading(unique_names(layout.names)[0], numbers)
+    if skipped:
+        reading.left_out.insert(0, LeftOut("skipped", tuple(range(1, lines + 1))))
+    dialect = Dialect(delimiter, encoding, line_end)
+    return CutText(dialect, mark, before, header, layout.names, rows, after, places, layout, reading)
+
+
+def _too_wide(path: Path, record: Record, delimiter: str, width: int, header: Record | None) -> TableFileError:
+    where = f"the header, taken to be line {header.line}," if header else "the first line"
+    return TableFileError(
+        f"{path} cannot be read as a table separated by {delimiter!r}: Expected {width} fields in line "
+        f"{record.line}, saw {len(record.cells)}. Every line needs as many cells as {where} has; pass --header N if that is "
+        "line N."
+    )
+
+
+def _without_lines(text: str, count: int) -> tuple[str, str]:
+    """The first lines of a text, and the rest."""
+    lines = text.splitlines(keepends=True) if count else []
+    at = sum(map(len, lines[:count]))
+    return text[:at], text[at:]
+
+
+def _stated_delimiter(text: str) -> tuple[str, str, str | None]:
+    """The first line where it states the delimiter, as spreadsheets understand it (``sep=;``), the rest, and the delimiter."""
+    found = _SEPARATOR_LINE.match(text)
+    if found is None or found[1] not in DELIMITERS:
+        return "", text, None
+    return text[: found.end()], text[found.end() :], found[1]
 
 
 def _decode(raw: bytes, path: Path) -> tuple[str, str, str]:
@@ -222,34 +271,69 @@ def _cells_of_any_length() -> Iterator[None]:
         csv.field_size_limit(former)
 
 
-def _recognise_delimiter(text: str) -> str:
+def recognise_delimiter(text: str) -> str:
     """The delimiter that splits the first lines into the most columns, consistently."""
     sample = text[:_SNIFFED_CHARACTERS]
     best, best_score = ",", 0.0
-    with _cells_of_any_length():
-        for delimiter in _DELIMITERS:
-            rows = []
-            try:
-                for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter):
-                    if row:
-                        rows.append(len(row))
-                    if len(rows) >= _SNIFFED_LINES:
-                        break
-            except csv.Error:
-                continue
-            if len(sample) < len(text) and len(rows) > 1:
-                rows.pop()  # may be cut off
-            if not rows or rows[0] < 2:
-                continue
-            # Commas inside "1,5;2,5" split rows as well as semicolons do; the header tells.
-            score = float(np.mean(np.array(rows) == rows[0])) * (1.0 + 0.01 * min(rows[0], 50))
-            if score > best_score:
-                best, best_score = delimiter, score
+    split: dict[str, list[list[str]]] = {}
+    for delimiter in DELIMITERS:
+        rows = _split(sample, delimiter)
+        if rows is None:
+            continue
+        if len(sample) < len(text) and len(rows) > 1:
+            rows.pop()  # may be cut off
+        split[delimiter] = rows
+        sizes = np.array([len(row) for row in rows])
+        if not rows or sizes[0] < 2:
+            continue
+        # Commas inside "1,5;2,5" split rows as well as semicolons do; the header tells.
+        score = float(np.mean(sizes == sizes[0])) * (1.0 + 0.01 * min(sizes[0], 50))
+        if score > best_score:
+            best, best_score = delimiter, score
+    below = {delimiter: _score_below_titles(rows) for delimiter, rows in split.items()}
+    other = max(below, key=lambda delimiter: below[delimiter], default=best)
+    # Title lines hide the header from the first look. A comma may be one of decimals, in titles and in cells.
+    if below.get(other, 0.0) > max(best_score, 0.9) or (best == "," != other and below.get(other, 0.0) >= 1.0):
+        return other
     return best
 
 
-def records_of(text: str, delimiter: str, path: Path) -> list[Record]:
-    """Cut a text into records; all of it is in one of them."""
+def _split(sample: str, delimiter: str) -> list[list[str]] | None:
+    """The first rows of a text, split by a delimiter; None where that cannot be."""
+    rows = []
+    with _cells_of_any_length():
+        try:
+            for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter):
+                if row:
+                    rows.append(row)
+                if len(rows) >= _SNIFFED_LINES:
+                    break
+        except csv.Error:
+            return None
+    return rows
+
+
+def _score_below_titles(rows: list[list[str]]) -> float:
+    """How consistently rows are split below lines of other widths, the first of them being a header without numbers.
+
+    Zero where nothing stands above the header, or where it is none.
+    """
+    widths = [len(row) for row in rows]
+    common = max(set(widths), key=widths.count, default=0)
+    first = widths.index(common) if widths else 0
+    if common < 2 or not 0 < first <= len(rows) // 2 or len(rows) - first < _LEAST_BELOW:
+        return 0.0
+    header, *below = rows[first:]
+    numbers = [cell.strip() for cell in header if is_number_cell(cell)]
+    if numbers and (len(numbers) == len(header) or not are_years(numbers)):
+        return 0.0
+    if not any(is_number_cell(cell) for row in below for cell in row):
+        return 0.0
+    return float(np.mean([len(row) == common for row in below])) * (1.0 + 0.01 * min(common, 50))
+
+
+def records_of(text: str, delimiter: str, path: Path, above: int = 0) -> list[Record]:
+    """Cut a text, before which so many lines stand ``above``, into records; all of it is in one of them."""
     if text.count("\n") + text.count("\r") > _MOST_LINES:
         raise TableFileError(f"{path} has more than {_MOST_LINES:,} lines: convert it to Parquet first.")
     lines = list(io.StringIO(text, newline=""))
@@ -261,7 +345,7 @@ def records_of(text: str, delimiter: str, path: Path) -> list[Record]:
             for cells in reader:
                 end = reader.line_num
                 raw = lines[at] if end == at + 1 else "".join(lines[at:end])
-                records.append(Record(cells, raw, at + 1))
+                records.append(Record(cells, raw, above + at + 1))
                 at = end
         except csv.Error as error:
             raise TableFileError(

@@ -30,17 +30,23 @@ from mislabel.errors import TableFileError
 
 def write_text_table(source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
     """Copy a text table; only the labels that were decided about get new characters."""
-    text = cut_text(source.read_bytes(), source)
-    names, _ = unique_names(text.header.cells)
+    text = cut_text(source.read_bytes(), source, chosen.options)
+    names, _ = unique_names(text.names)
     check_names(names, chosen.label)
     check_row_count(source, len(text.rows), chosen)
     if trail:
         check_trail(source, names)
+        if text.header is None:
+            raise TableFileError(
+                f"{source}: a trail needs a header to name its columns, and the file was read without one."
+            )
     at = names.index(chosen.label)
     editor = _Editor(text.dialect, len(names), at, source)
     notation = _label_notation(text, names, chosen)
     decided = chosen.by_position
-    parts = [text.mark, text.before, editor.extended(text.header, TRAIL_COLUMNS if trail else ())]
+    parts = [text.mark, text.before]
+    if text.header is not None:
+        parts.append(editor.extended(text.header, TRAIL_COLUMNS if trail else ()))
     for position, record in enumerate(text.rows):
         decision = decided.get(position)
         parts.append(record.gap)
@@ -48,7 +54,8 @@ def write_text_table(source: Path, chosen: Decisions, out: BinaryIO, trail: bool
             continue
         trailing = _trail_cells(decision, record, at, text.dialect.encoding) if trail else ()
         if decision is not None and decision.value is not None:
-            record = editor.replaced(record, notation.write(decision.value), notation.number)
+            former = record.cells[at] if at < len(record.cells) else ""
+            record = editor.replaced(record, notation.write_like(decision.value, former), notation.number)
         parts.append(editor.extended(record, trailing))
     parts.append(text.after)
     encoded = "".join(parts).encode(text.dialect.encoding.removesuffix("-sig"))
@@ -57,7 +64,7 @@ def write_text_table(source: Path, chosen: Decisions, out: BinaryIO, trail: bool
 
 def _label_notation(text: CutText, names: Sequence[str], chosen: Decisions) -> Notation:
     """How the label writes its numbers, as the reader sees it: the other columns may tell."""
-    columns = text.columns(names)
+    columns = {name: chosen.options.without_missing(cells) for name, cells in text.columns(names).items()}
     found, _ = recognise_notations(columns, delimiter=text.dialect.delimiter, options=chosen.options.numbers)
     notation = found[chosen.label]
     return Notation() if notation is None else notation.of_column(columns[chosen.label])
