@@ -31,9 +31,19 @@ def bare_name(path: Path) -> str:
     return name.rpartition(".")[0] or name
 
 
-def read_table(path: str | Path, sheet: str | None = None, *, numbers: NumberOptions | None = None) -> TableFile:
-    """Read a table by its extension: csv, tsv, txt (also .gz), parquet, xlsx, xls, ods."""
+def read_table(
+    path: str | Path,
+    sheet: str | None = None,
+    *,
+    numbers: NumberOptions | None = None,
+    options: ReadOptions | None = None,
+) -> TableFile:
+    """Read a table by its extension: csv, tsv, txt, jsonl, ndjson (also .gz), parquet, feather, arrow, xlsx, xls, ods, zip.
+
+    options : everything that is stated about how to read it, instead of ``sheet`` and ``numbers``.
+    """
     path = Path(path)
+    options = ReadOptions(sheet, numbers or NumberOptions()) if options is None else options
     format = table_format_of(path)
     if not path.exists():
         raise TableFileError(f"{path}: no such file.{similar_file(path)}")
@@ -41,7 +51,8 @@ def read_table(path: str | Path, sheet: str | None = None, *, numbers: NumberOpt
         raise TableFileError(f"{path} is a folder, not a table.")
     if path.stat().st_size == 0:
         raise TableFileError(f"{path} is empty.")
-    table = format.read(path, ReadOptions(sheet, numbers or NumberOptions()))
+    format.check_options(path, options)
+    table = format.read(path, options)
     if not len(table.frame.columns):
         raise TableFileError(f"{path} has no columns.")
     if not len(table.frame):

@@ -11,6 +11,8 @@ from mislabel.data.formats.contract import ReadOptions, TableFile
 from mislabel.data.formats.corrected_copy import Decisions, TableWriter, check_row_count
 from mislabel.data.formats.excel import read_other_workbook, read_workbook
 from mislabel.data.formats.excel_copy import write_workbook
+from mislabel.data.formats.feather import read_feather_table, write_feather_table
+from mislabel.data.formats.json_lines import read_json_lines, write_json_lines
 from mislabel.data.formats.molecule_set import MoleculeSet
 from mislabel.data.formats.parquet import read_parquet_table
 from mislabel.data.formats.parquet_copy import write_parquet_table
@@ -18,7 +20,8 @@ from mislabel.data.formats.sdf import read_sdf, write_sdf
 from mislabel.data.formats.text import read_text_table
 from mislabel.data.formats.text_copy import write_text_table
 from mislabel.data.formats.xyz import read_xyz, write_xyz
-from mislabel.errors import TableFileError
+from mislabel.data.formats.zipped import read_zipped_table, write_zipped_table
+from mislabel.errors import InvalidParameterError, TableFileError
 
 MoleculeReader = Callable[[Path], MoleculeSet]
 #: Takes source, label, new values and dropped molecules by number, and output; returns how many molecules the source has.
@@ -48,11 +51,23 @@ class FileFormat:
 
 @dataclass(frozen=True, kw_only=True)
 class TableFormat(FileFormat):
-    """A format of tables."""
+    """A format of tables.
+
+    has_layout : whether its files hold rows of cells, among which the header has to be found.
+    """
 
     kind: ClassVar[str] = "table"
     read: Callable[[Path, ReadOptions], TableFile]
     write: TableWriter | None = None
+    has_layout: bool = False
+
+    def check_options(self, path: Path, options: ReadOptions) -> None:
+        """Refuse what means nothing for this format."""
+        if options.of_layout and not self.has_layout:
+            raise InvalidParameterError(
+                f"{', '.join(options.of_layout)}: {path.name} names its columns; leave it out. That is for text tables and "
+                "workbooks."
+            )
 
     def write_copy(self, source: Path, chosen: Decisions, out: BinaryIO, trail: bool) -> None:
         """Write a copy of ``source`` with decisions carried out; every cell that was not decided about stays as it was."""
@@ -83,11 +98,36 @@ def _save_as_xlsx(suffix: str) -> str:
 
 #: All formats. A column of SMILES may stand in any table: see :mod:`mislabel.data.smiles`.
 FORMATS: tuple[TableFormat | MoleculeFormat, ...] = (
-    TableFormat("text", ("csv", "tsv", "txt"), read=read_text_table, write=write_text_table, packed=True),
+    TableFormat(
+        "text", ("csv", "tsv", "txt"), read=read_text_table, write=write_text_table, packed=True, has_layout=True
+    ),
+    TableFormat("JSON lines", ("jsonl", "ndjson"), read=read_json_lines, write=write_json_lines, packed=True),
     TableFormat("Parquet", ("parquet",), read=read_parquet_table, write=write_parquet_table, package="pyarrow"),
-    TableFormat("Excel", ("xlsx",), read=read_workbook, write=write_workbook, package="openpyxl"),
-    TableFormat(".xls", ("xls",), read=read_other_workbook, why_not_written=_save_as_xlsx("xls"), package="xlrd"),
-    TableFormat(".ods", ("ods",), read=read_other_workbook, why_not_written=_save_as_xlsx("ods"), package="odfpy"),
+    TableFormat("Feather", ("feather", "arrow"), read=read_feather_table, write=write_feather_table, package="pyarrow"),
+    TableFormat("Excel", ("xlsx",), read=read_workbook, write=write_workbook, package="openpyxl", has_layout=True),
+    TableFormat(
+        ".xls",
+        ("xls",),
+        read=read_other_workbook,
+        why_not_written=_save_as_xlsx("xls"),
+        package="xlrd",
+        has_layout=True,
+    ),
+    TableFormat(
+        ".ods",
+        ("ods",),
+        read=read_other_workbook,
+        why_not_written=_save_as_xlsx("ods"),
+        package="odfpy",
+        has_layout=True,
+    ),
+    TableFormat(
+        "zip",
+        ("zip",),
+        read=lambda path, options: read_zipped_table(path, options, table_format_of),
+        write=lambda source, chosen, out, trail: write_zipped_table(source, chosen, out, trail, table_format_of),
+        has_layout=True,
+    ),
     MoleculeFormat("xyz", ("xyz", "extxyz"), read=read_xyz, write=write_xyz),
     MoleculeFormat("SD file", ("sdf", "mol"), read=read_sdf, write=write_sdf, package="rdkit"),
 )
