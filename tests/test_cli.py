@@ -1,3 +1,4 @@
+import io
 import json
 import signal
 import subprocess
@@ -305,6 +306,30 @@ def test_the_file_may_stand_behind_the_label(table, tmp_path, capsys):
     assert (tmp_path / "out" / "report.html").exists()
 
 
+def test_a_table_from_standard_input_is_read_as_any_other(table, tmp_path, monkeypatch, capsys):
+    assert audit(table, tmp_path / "out") == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
+    assert run("audit", "-", "--label", "y", "--id", "sample", "--mean", "none") == 0
+    folder = tmp_path / "standard-input-audit"
+    assert (folder / "audit.csv").read_bytes() == (tmp_path / "out" / "audit.csv").read_bytes()
+    found = json.loads((folder / "summary.json").read_text())
+    assert found["sha256"] == json.loads((tmp_path / "out" / "summary.json").read_text())["sha256"]
+
+
+def test_how_a_file_is_read_can_be_stated(table, tmp_path, capsys):
+    path = tmp_path / "told.csv"
+    path.write_text("made,by,hand,on,a,monday\n\n" + table.read_text() + "last,-9999,a,north,0.5\n")
+    assert audit(path, tmp_path / "out", "--header", 3, "--na", "-9999", "kaputt", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"] == 81
+    assert found["reading"]["header"] == "3"
+    assert found["reading"]["left_out"] == [{"what": "above the header", "rows": [1], "text": "made"}]
+    assert any("the header is in row 3" in note for note in found["notes"])
+    assert audit(path, tmp_path / "other", "--skip", 2, "--header", 2) == 2
+    assert "the header cannot be in row 2 if the first 2 rows are skipped" in capsys.readouterr().err
+
+
 def test_apply_through_the_command_line(table, tmp_path, capsys):
     from mislabel.data.table_files import fingerprint_of
 
@@ -332,7 +357,7 @@ def test_apply_through_the_command_line(table, tmp_path, capsys):
         (["audit", "table.csv", "--label", "yy"], "the table has no column 'yy'. Did you mean 'y'?"),
         (
             ["audit", "table.csv", "--label", "words"],
-            "holds 80 values that are not numbers (rows 0, 1, 2, 3, 4, ..., counted from 0 after the header, the first is",
+            "holds 80 values that are not numbers (rows 2, 3, 4, 5, 6, ... of the file, the first is",
         ),
         (["audit", "table.csv", "--label", "y", "--id", "smaple"], "Did you mean 'sample'?"),
         (["audit", "table.csv", "--label", "y", "--mean", "tress"], "unknown mean 'tress'"),

@@ -20,7 +20,8 @@ from mislabel.auditing.inputs import Prepared, prepare, prepare_file
 from mislabel.auditing.request import Beside, Request
 from mislabel.auditing.table_features import TableFeatures
 from mislabel.data.column_names import check_column, with_text_names
-from mislabel.data.number_text import NumberOptions, is_missing
+from mislabel.data.formats.contract import ReadOptions
+from mislabel.data.number_text import is_missing
 from mislabel.data.table_files import TableFile, read_table
 from mislabel.decisions import table_with_verdicts
 from mislabel.errors import GateError, InvalidFeaturesError, InvalidParameterError, describe_rows
@@ -124,17 +125,24 @@ class Gate:
 
     def _request(self, fdr: float | None, id: str | None) -> Request:
         words = self._kept.words
-        read, beside = words["read"], dict(words["beside"])
+        beside = dict(words["beside"])
         errors = beside.pop("errors")
         return Request(
             self.label,
             float(words["decision"]["fdr"] if fdr is None else fdr),
             id,
             errors=errors,
-            numbers=NumberOptions(read["decimal"], read["thousands"]),
+            reading=ReadOptions(numbers=self._reading(None).numbers),
             model={"mean": None},
             beside=Beside(**beside),
             of_new_rows=True,
+        )
+
+    def _reading(self, sheet: str | None) -> ReadOptions:
+        """How new files are read: as the audited one, but that the layout of each is its own."""
+        read = self._kept.words["read"]
+        return ReadOptions.stated(
+            sheet=sheet or read["sheet"], decimal=read["decimal"], thousands=read["thousands"], na=read.get("na")
         )
 
     def _prepared(
@@ -144,7 +152,7 @@ class Gate:
         request = self._request(fdr, id)
         if isinstance(data, str | os.PathLike):
             path = Path(data)
-            table = read_table(path, sheet or self._kept.words["read"]["sheet"], numbers=request.numbers)
+            table = read_table(path, options=self._reading(sheet))
             prepared = prepare_file(path, table, self._with_id(request, table.frame))
             lines = None if table.lines is None else np.asarray(table.lines, dtype=np.intp)
             return replace(prepared, frame=self._as_written(prepared.frame, table)), lines, str(data)
@@ -166,7 +174,7 @@ class Gate:
         changed = {}
         for name, kind in kinds.items():
             if kind == "text" and name in frame.columns and pd.api.types.is_numeric_dtype(frame[name].dtype):
-                changed[name] = [None if is_missing(cell) else cell for cell in table.written(name)]
+                changed[name] = [None if is_missing(cell) else cell for cell in table.filled(name)]
         return frame.assign(**{name: pd.Series(cells, dtype=object) for name, cells in changed.items()})
 
     def _features(self, prepared: Prepared) -> tuple[NDArray[np.float64], list[str]]:

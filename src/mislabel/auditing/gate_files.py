@@ -75,7 +75,7 @@ def gate_of(audit: Findings, source: Source, request: Request | None) -> KeptGat
     except (NotSavableError, NotPlainError) as reason:
         return KeptGate({**words, "why_not": f"No gate for new rows was kept: {reason}."}, {})
     options = source.read_options
-    read = {name: options.get(name) for name in ("sheet", "decimal", "thousands")}
+    read = {name: options.get(name) for name in ("sheet", "decimal", "thousands", "na")}
     if read["decimal"] is None and source.decimal == ",":
         read["decimal"] = ","
     parts = {"read": read, "beside": beside, "table": table, "model": kept.told}

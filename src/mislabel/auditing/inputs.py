@@ -36,7 +36,6 @@ from mislabel.auditing.given import (
 from mislabel.auditing.request import Request
 from mislabel.data.column_names import with_text_names
 from mislabel.data.corrections import why_not_written
-from mislabel.data.formats.contract import ReadOptions
 from mislabel.data.labels import FloatArray, Labels, check_not_classes, checked_labels, numbers_in
 from mislabel.data.large_tables import LargeTable
 from mislabel.data.molecules import MOLECULE_SUFFIXES, MoleculeSet, read_molecules
@@ -87,8 +86,15 @@ def prepare(data: Any, labels: Any, request: Request) -> Prepared:
         if labels is not None:
             raise InvalidParameterError("with the path of a file, name the column of labels: audit(path, 'price').")
         return _from_path(Path(data), request)
-    if request.sheet is not None:
-        raise InvalidParameterError("sheet goes with a file.")
+    reading = request.reading
+    of_files = {
+        "sheet": reading.sheet,
+        "header": reading.header,
+        "skip": reading.skip or None,
+        "na": reading.na or None,
+    }
+    if useless := [name for name, given in of_files.items() if given is not None]:
+        raise InvalidParameterError(f"{', '.join(useless)} goes with a file.")
     if isinstance(data, MoleculeSet) and labels is None:
         return _from_molecules(data, request)
     if labels is not None:
@@ -109,11 +115,11 @@ def _from_path(path: Path, request: Request) -> Prepared:
     if request.memory is not None:
         return _from_large_file(path, request)
     if path.suffix.lower() in MOLECULE_SUFFIXES:
-        request.refuse(path.name, ["id", "drop", "features", "label error", "sheet", "decimal", "thousands", "mean"])
+        request.refuse(path.name, ["id", "drop", "features", "label error", *request.reading.as_dict(), "mean"])
         prepared = _from_molecules(read_molecules(path), request)
         source = Source(path.name, fingerprint_of(path), why_not=why_not_written(path), is_file=True)
         return replace(prepared, given=GivenFile(path.absolute()), source=source)
-    return prepare_file(path, read_table(path, request.sheet, numbers=request.numbers), request)
+    return prepare_file(path, read_table(path, options=request.reading), request)
 
 
 def prepare_file(path: Path, table: TableFile, request: Request) -> Prepared:
@@ -129,9 +135,9 @@ def prepare_file(path: Path, table: TableFile, request: Request) -> Prepared:
 
 
 def _from_large_file(path: Path, request: Request) -> Prepared:
-    if request.sheet is not None:
-        raise InvalidParameterError("a memory budget goes with Parquet files, which have no sheets.")
-    table = LargeTable(path, ReadOptions(numbers=request.numbers))
+    if useless := [*(["sheet"] if request.reading.sheet is not None else []), *request.reading.of_layout]:
+        raise InvalidParameterError(f"a memory budget goes with Parquet files, which have no {useless[0]} to state.")
+    table = LargeTable(path, request.reading)
     if request.client is not None:
         raise InvalidParameterError("a memory budget and dask exclude each other: workers hold their own rows.")
     request.check_columns(table)
@@ -163,7 +169,9 @@ def _labels_in_file(table: TableFile | LargeTable, request: Request, rows: NDArr
     label = request.label
     column = table[label] if isinstance(table, LargeTable) else table.frame[label]
     counted = _COUNTED if request.id is None else ""
-    cells, few = table.written(label), request.of_new_rows
+    if request.id is None and isinstance(table, TableFile) and table.rows is not None:
+        rows, counted = np.asarray(table.rows), " of the file"
+    cells, few = table.filled(label), request.of_new_rows
     return checked_labels(column.rename(label), rows, cells=cells, counted=counted, few=few)
 
 

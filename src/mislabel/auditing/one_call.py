@@ -15,7 +15,7 @@ from mislabel.auditing.fits import fitted_to
 from mislabel.auditing.inputs import prepare
 from mislabel.auditing.request import Beside, Request
 from mislabel.auditing.result import AuditResult, AuditResults
-from mislabel.data.number_text import NumberOptions
+from mislabel.data.formats.contract import ReadOptions
 from mislabel.errors import InvalidParameterError
 
 #: What may hold the names of several columns.
@@ -44,6 +44,9 @@ def audit(
     sheet: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    header: int | str | Sequence[int] | None = None,
+    skip: int | None = None,
+    na: str | Sequence[str] | None = None,
     client: Any = None,
     memory: str | float | None = None,
     score: str = "odds",
@@ -85,6 +88,8 @@ def audit(
     kernel : "auto", "table", "bonds" (SMILES), "extensive", "intensive" (three-dimensional molecules), "precomputed", or
         any kernel.
     sheet, decimal, thousands : how to read a file: the sheet of a workbook, and the marks in numbers where they are in doubt.
+    header, skip, na : more of that: the row of the header as a spreadsheet counts (3, "3-4" or "none"), how many rows stand
+        before the table, and further texts, or numbers, that stand for no value.
     client : of dask; its workers fit tables of more than 200,000 rows, and hold those that do not fit here.
     memory : budget like "4GB", in which a Parquet file is read piece by piece.
     score, threshold, cutoff, confidence : see :meth:`LabelNoiseRegressor.audit`.
@@ -128,8 +133,7 @@ def audit(
         None if features is None else tuple(dict.fromkeys(str(name) for name in _several(features))),
         label_error if y_err is None else y_err,
         kernel,
-        sheet,
-        NumberOptions(decimal, thousands),
+        ReadOptions.stated(sheet=sheet, decimal=decimal, thousands=thousands, header=header, skip=skip, na=na),
         client,
         memory,
         {"score": score, "threshold": threshold, "cutoff": cutoff, "confidence": confidence},

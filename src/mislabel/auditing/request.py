@@ -8,6 +8,7 @@ from typing import Any
 
 from mislabel.data.column_names import HasColumns, check_column
 from mislabel.data.corrections import Decisions
+from mislabel.data.formats.contract import ReadOptions
 from mislabel.data.number_text import NumberOptions
 from mislabel.errors import InvalidParameterError, unknown_name
 
@@ -64,7 +65,7 @@ class Request:
 
     label : the name of a column or property. id, drop, features : names of columns.
     errors : known standard deviations of the labels, an array or the name of a column.
-    kernel : a name from KERNELS or a kernel. sheet, numbers : how to read a file.
+    kernel : a name from KERNELS or a kernel. reading : how to read a file.
     decision : score, threshold, cutoff and confidence. model : parameters of LabelNoiseRegressor.
     beside : predictions, groups and weights. of_new_rows : whether these are rows for a gate, of which there may be few.
     decisions : earlier ones, with the names of their files.
@@ -77,8 +78,7 @@ class Request:
     features: tuple[str, ...] | None = None
     errors: Any = None
     kernel: Any = "auto"
-    sheet: str | None = None
-    numbers: NumberOptions = field(default_factory=NumberOptions)
+    reading: ReadOptions = field(default_factory=ReadOptions)
     client: Any = None
     memory: str | float | None = None
     decision: dict[str, Any] = field(default_factory=dict)
@@ -86,6 +86,11 @@ class Request:
     beside: Beside = field(default_factory=Beside)
     of_new_rows: bool = False
     decisions: tuple[tuple[str, Decisions], ...] = ()
+
+    @property
+    def numbers(self) -> NumberOptions:
+        """The marks in numbers that stand as text."""
+        return self.reading.numbers
 
     @property
     def error_column(self) -> str | None:
@@ -156,9 +161,7 @@ class Request:
             "drop": self.drop,
             "features": self.features,
             "label error": self.errors,
-            "sheet": self.sheet,
-            "decimal": self.numbers.decimal,
-            "thousands": self.numbers.thousands,
+            **self.reading.as_dict(),
             "mean": self.mean if self.wants_mean else None,
         }
         useless = [name for name in names if given[name] is not None and not _is_empty(given[name])]

@@ -60,6 +60,7 @@ def summary(audit: Findings, source: Source, notes: Sequence[str] = (), no_gate:
             "file": source.name,
             "sha256": source.fingerprint,
             "read_as": source.described,
+            "reading": source.reading.as_dict(),
             "label": audit.label,
             "id": audit.id,
             "rows": len(audit.table),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mislabel.cli.options import add_shared
@@ -13,9 +15,10 @@ AUDIT_HELP = """\
 Finds the values of one column that the other rows make implausible, and writes into a folder: report.html (open it
 in a browser, review and correct), audit.csv (one row per label, the most suspicious first) and summary.json.
 
-Tables: CSV, TSV (delimiter, encoding, decimal comma and thousands separators are recognised), Parquet, Excel. Columns may
-hold numbers, categories, dates, text and gaps. Molecules: xyz, extended xyz and sdf files, or a table with a column whose name
-contains "smiles".
+Tables: CSV, TSV (delimiter, encoding, decimal comma and thousands separators are recognised), JSON lines, Parquet, Feather,
+Excel, or one of these in a zip archive. Title lines, rows of units, totals and footers are recognised, left out and said. Columns
+may hold numbers, also with units, categories, dates, text and gaps. Molecules: xyz, extended xyz and sdf files, or a table with
+a column whose name contains "smiles".
 """
 
 
@@ -27,7 +30,9 @@ def add_audit(commands: Any) -> None:
         description=AUDIT_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    audit.add_argument("file", nargs="?", metavar="FILE", help="the table or the molecules")
+    audit.add_argument(
+        "file", nargs="?", metavar="FILE", help="the table or the molecules; - reads CSV from standard input"
+    )
     audit.add_argument(
         "--label",
         nargs="+",
@@ -45,15 +50,7 @@ def add_audit(commands: Any) -> None:
         metavar="COL",
         help="column that holds < where a label is an upper limit, > where a lower one (labels written <0.5 say so themselves)",
     )
-    audit.add_argument("--sheet", help="sheet of a workbook (default: the first)")
-    audit.add_argument(
-        "--decimal", metavar="MARK", help="decimal mark in numbers that stand as text: . or , (default: recognised)"
-    )
-    audit.add_argument(
-        "--thousands",
-        metavar="MARK",
-        help="mark between groups of three digits: . , ' a space, or none (default: recognised)",
-    )
+    _add_reading(audit)
     audit.add_argument(
         "--kernel", default="auto", help="auto, table, bonds (SMILES), extensive or intensive (3-D molecules)"
     )
@@ -88,6 +85,28 @@ def _add_memory(audit: argparse.ArgumentParser) -> None:
         default=[],
         metavar="JSON",
         help="earlier decisions, exported from a report: what was decided is known, and not asked for again",
+    )
+
+
+def _add_reading(audit: argparse.ArgumentParser) -> None:
+    """How the file is read, where that is not to be recognised."""
+    audit.add_argument("--sheet", help="sheet of a workbook (default: the first)")
+    audit.add_argument(
+        "--header",
+        metavar="ROW",
+        help="row of the header as a spreadsheet counts (3), or rows (3-4), or none (default: recognised)",
+    )
+    audit.add_argument("--skip", type=int, metavar="N", help="rows before the table that are no part of it")
+    audit.add_argument(
+        "--na", nargs="+", action="extend", metavar="TEXT", help="further texts, or numbers, that stand for no value"
+    )
+    audit.add_argument(
+        "--decimal", metavar="MARK", help="decimal mark in numbers that stand as text: . or , (default: recognised)"
+    )
+    audit.add_argument(
+        "--thousands",
+        metavar="MARK",
+        help="mark between groups of three digits: . , ' a space, or none (default: recognised)",
     )
 
 
@@ -134,9 +153,9 @@ def run_audit(options: argparse.Namespace) -> int:
     from mislabel.auditing.files import audit_file
 
     file, labels = _file_and_labels(options.file, options.label)
-    with WarningsInWords(options.quiet), _client(options.dask) as client:
+    with _from_standard_input(file) as path, WarningsInWords(options.quiet), _client(options.dask) as client:
         found = audit_file(
-            file,
+            path,
             labels if len(labels) > 1 else labels[0],
             out=options.out or None,
             id=options.id,
@@ -154,6 +173,9 @@ def run_audit(options: argparse.Namespace) -> int:
             sheet=options.sheet,
             decimal=options.decimal,
             thousands=options.thousands,
+            header=options.header,
+            skip=options.skip,
+            na=options.na,
             fdr=options.fdr,
             kernel=options.kernel,
             mean=options.mean,
@@ -175,6 +197,22 @@ def _file_and_labels(file: str | None, labels: list[str]) -> tuple[str, list[str
     if file is None:
         raise InvalidParameterError("which file? mislabel audit FILE --label COL.")
     return file, list(dict.fromkeys(labels))
+
+
+@contextmanager
+def _from_standard_input(file: str) -> Iterator[str]:
+    """What is read for ``-``: a file that holds what came in, for as long as it is needed; any other file as it is."""
+    if file != "-":
+        yield file
+        return
+    import sys
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "standard-input.csv"
+        path.write_bytes(sys.stdin.buffer.read())
+        yield str(path)
 
 
 def _client(address: str | None) -> Any:

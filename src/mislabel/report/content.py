@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mislabel._common.version import __version__
 from mislabel.data.corrections import why_not_written
-from mislabel.data.formats.contract import Dialect
+from mislabel.data.formats.contract import Dialect, Reading, ReadOptions
 from mislabel.data.large_tables import LargeTable
 from mislabel.data.number_text import Notation
 from mislabel.data.plain_columns import PlainColumns
@@ -55,8 +55,8 @@ HISTOGRAM_RANGE = 6.0
 _LARGEST_Z = 1e30
 
 
-def _no_options() -> dict[str, str | None]:
-    return {"sheet": None, "decimal": None, "thousands": None}
+def _no_options() -> dict[str, Any]:
+    return ReadOptions().as_dict()
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,18 @@ class Source:
     fingerprint : of the file's bytes, or of the values of a table that came from no file.
     read_options : what the user said about how to read it, which whoever writes it back must know too.
     notation, decimal : how the file writes its labels, and their decimal mark.
-    notes : what had to be decided while reading. described : how a text table is written, in words; None for anything else.
+    reading : what was understood of the file beside its cells. notes : what had to be decided while reading.
+    described : how a text table is written, in words; None for anything else.
     header, cells : of a text table, as they stand in it.
     why_not : why decisions cannot be written back into such a file, in a sentence; None where they can.
     """
 
     name: str
     fingerprint: str
-    read_options: dict[str, str | None] = field(default_factory=_no_options)
+    read_options: dict[str, Any] = field(default_factory=_no_options)
     notation: Notation = field(default_factory=Notation)
     decimal: str = "."
+    reading: Reading = field(default_factory=Reading)
     notes: list[str] = field(default_factory=list)
     described: str | None = None
     dialect: Dialect | None = None
@@ -87,11 +89,10 @@ class Source:
     @classmethod
     def of_file(cls, table: TableFile | LargeTable, label: str) -> Source:
         """Of a table that was read from a file."""
-        numbers = table.options.numbers
         common = cls(
             table.path.name,
             table.fingerprint,
-            {"sheet": table.options.sheet, "decimal": numbers.decimal, "thousands": numbers.thousands},
+            table.options.as_dict(),
             notes=list(table.notes),
             why_not=why_not_written(table.path),
             is_file=True,
@@ -105,8 +106,11 @@ class Source:
             decimal="." if found is None else found.decimal,
             described=table.describe(),
             dialect=table.dialect,
+            reading=table.reading,
+            why_not=table.why_not or common.why_not,
             header=list(table.header),
-            cells=table.cells,
+            # The page writes tables that hold nothing but a header and rows, with numbers alone among the labels.
+            cells=table.cells if table.is_plain and not (found and found.unit) else None,
         )
 
 
@@ -153,6 +157,7 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
         "used": audit.used,
         "leftOut": [{"column": item.column, "kind": item.kind, "reason": item.reason} for item in audit.left_out],
         "notes": source.notes,
+        "reading": source.reading.as_dict(),
         "byFeature": _by_feature(audit),
         "calibration": _coverage(evidence.z[known], evidence.degrees),
         "detectable": _detectable(audit),

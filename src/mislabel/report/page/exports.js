@@ -26,7 +26,7 @@ const auditExports = ({ data, decisions, reviewer }) => {
     ...content.earlier.filter((entry) => !decisions.has(entry.position)).map((entry) => ({ ...entry, earlier: true, ...contentOf(rankOf.get(entry.position)) })),
   ].sort((one, other) => one.position - other.position);
   const inFile = (list) => ({
-    format: "mislabel-decisions/1", file: { name: file.name, sha256: file.sha256, rows: file.rows, sheet: file.sheet, decimal: file.decimal, thousands: file.thousands },
+    format: "mislabel-decisions/1", file: { name: file.name, sha256: file.sha256, rows: file.rows, sheet: file.sheet, decimal: file.decimal, thousands: file.thousands, header: file.header, skip: file.skip, na: file.na },
     label: content.label, id: content.id, content: content.contents ? content.contents.columns : null, audit: content.settings,
     ...(reviewer() ? { reviewer: reviewer() } : {}), exported: new Date().toISOString(), decisions: list,
   });
