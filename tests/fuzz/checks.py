@@ -1,10 +1,14 @@
 """What must hold of a result that was accepted: reading keeps the numbers, applying decisions keeps everything else."""
 
+import gzip
 import hashlib
+import io
 import json
 import math
 import re
+import zipfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +17,8 @@ import numpy as np
 import pandas as pd
 
 from mislabel.data.corrections import FORMAT, apply_decisions, read_decisions
+from mislabel.data.formats.corrected_copy import TRAIL_COLUMNS
+from mislabel.data.formats.json_lines import JsonTable
 from mislabel.data.large_tables import LargeTable
 from mislabel.data.molecules import MoleculeSet, read_molecules
 from mislabel.data.table_files import TableFile, read_table
@@ -168,8 +174,18 @@ def check_applied_table(path: Path) -> None:
     target, kept, values = _apply(path, label, len(before))
     if not kept:
         return
+    if not before.is_plain and before.dialect is not None:
+        # With other numbers and rows, totals and headers may no longer be told from rows.
+        _check_applied_text(path, target, before, kept, values)
+        return
     after = _again(lambda: read_table(target))
+    if not after.is_plain and before.dialect is not None:
+        _check_applied_text(path, target, before, kept, values)
+        return
     width = len(before.header)
+    if before.format == "json lines":
+        _check_applied_lines(path, target, before, kept, values, label)
+        return
     if before.dialect != after.dialect or width == 1:
         # Without the row that told the encoding or the delimiter the same characters are another table; so are blank lines.
         return
@@ -190,6 +206,49 @@ def check_applied_table(path: Path) -> None:
             if before.dialect is not None:
                 found = before.notation(label).number(after.written(after.frame.columns[at])[position])
             _require(_holds(found, values[row]), "a decided label does not hold its value")
+
+
+def _check_applied_text(path: Path, target: Path, before: TableFile, kept: list[int], values: dict[int, float]) -> None:
+    """Every line of a text but those that were decided about is as it was, or goes on with a trail."""
+    assert before.dialect is not None
+    old, new = (_content(file, before).decode(before.dialect.encoding) for file in (path, target))
+    assert before.lines is not None
+    starts = [line - 1 for line in before.lines]
+    if any(later - earlier < 1 for earlier, later in pairwise(starts)) or '"' in old:
+        return  # rows of several lines
+    lines, found = (io.StringIO(text, newline="").readlines() for text in (old, new))
+    dropped, decided = set(range(len(starts))) - set(kept), {starts[row] for row in values}
+    left = [(k, line) for k, line in enumerate(lines) if k not in {starts[row] for row in dropped}]
+    _require(len(found) == len(left), "there are more or fewer lines than were kept")
+    for (k, was), line in zip(left, found, strict=True):
+        _require(k in decided or line.startswith(was.rstrip("\r\n")), "a line that was not decided about changed")
+
+
+def _content(path: Path, table: TableFile) -> bytes:
+    """The bytes of a text, also where it is packed."""
+    raw = path.read_bytes()
+    if table.reading.member is not None:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            raw = archive.read(table.reading.member)
+    return gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw
+
+
+def _check_applied_lines(
+    path: Path, target: Path, before: TableFile, kept: list[int], values: dict[int, float], label: str
+) -> None:
+    """Objects of undecided rows keep all names and values; of decided ones the label alone differs, and a trail is added."""
+    old, new = (JsonTable.of(_content(file, before), Path("t")).objects for file in (path, target))
+    _require(len(new) == len(kept), "there are more or fewer objects than were kept")
+    name = before.header[list(before.frame.columns).index(label)]
+    notation = before.notation(label)
+    for row, found in zip(kept, new, strict=True):
+        there = {key: value for key, value in found.items() if key not in TRAIL_COLUMNS}
+        was = old[row]
+        if row in values:
+            value = there.pop(name)
+            _require(_holds(notation.number(value) if isinstance(value, str) else value, values[row]), "a wrong label")
+            was = {key: value for key, value in was.items() if key != name}
+        _require(repr(there) == repr(was), "a value that was not decided about changed")
 
 
 def _stored_cells(table: TableFile) -> np.ndarray:

@@ -79,6 +79,64 @@ def text_tables() -> list[Seed]:
 
 
 @functools.cache
+def laid_out_tables() -> list[Seed]:
+    """Titles, comments, units, two rows of header, totals and footers around tables of which every one is right."""
+    rows = [(i, f"{a:.1f}", k, f"{y:.2f}") for i, a, _, k, y in _rows(9)]
+    total = ("Summe", f"{sum(float(row[1]) for row in rows):.1f}", "", f"{sum(float(row[3]) for row in rows):.2f}")
+    plain = _text(("id", "area", "kind", "y"), rows)
+    measured = _text(("id", "area", "y"), ((i, f"{a:.1f} m²", f"{y:.2f} kW") for i, a, _, _, y in _rows(9)), "\t")
+    texts = [
+        "Messreihe 7\n\n" + plain,
+        "# made by hand, twice\n# area, y\n" + plain,
+        "sep=;\r\n" + _text(("id", "area", "kind", "y"), rows, ";", "\r\n"),
+        _text(("id", "area", "kind", "y"), [("", "m²", "", "kW"), *rows, total]) + "\nSource: here\n",
+        "Report,,,\n,,,\n"
+        + _text(("id", "area", "", "y"), [("", "min", "max", "max"), *((i, a, a, y) for i, a, _, y in rows)]),
+        measured,
+        plain + plain,
+    ]
+    return [Seed(".csv", text.encode()) for text in texts]
+
+
+@functools.cache
+def json_lines() -> list[Seed]:
+    rows = [{"id": i, "area": round(a, 3), "kind": k, "y": round(y, 2)} for i, a, _, k, y in _rows(8)]
+    odd = [{"y": 1, "größe": None}, {"y": 2.5, "list": [1, {"a": 2}]}, {"größe": True, "y": "3,5"}, {"y": 1e-7}]
+    text = "\n".join(json.dumps(row) for row in rows)
+    other = "\r\n\r\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in odd)
+    return [
+        Seed(".jsonl", text.encode()),
+        Seed(".ndjson", f"{other}\n".encode()),
+        Seed(".jsonl.gz", gzip.compress(text.encode(), mtime=0)),
+    ]
+
+
+@functools.cache
+def feather_tables() -> list[Seed]:
+    import pyarrow as pa
+    from pyarrow import ipc
+
+    saved = []
+    for table in (pa.Table.from_pandas(_frame(9)), _every_type()):
+        for suffix, writer in ((".feather", ipc.new_file), (".arrow", ipc.new_stream)):
+            out = io.BytesIO()
+            with writer(out, table.schema) as file:
+                file.write_table(table, max_chunksize=4)
+            saved.append(Seed(suffix, out.getvalue()))
+    return saved
+
+
+@functools.cache
+def zipped_tables() -> list[Seed]:
+    plain = _plain_table(";", decimal=",").encode()
+    return [
+        Seed(".zip", pack({"readme.md": b"about", "t.csv": plain})),
+        Seed(".zip", pack({"folder/t.jsonl": json_lines()[0].data, "__MACOSX/._t.jsonl": b"x"})),
+        Seed(".zip", pack({"book.xlsx": workbooks()[0].data})),
+    ]
+
+
+@functools.cache
 def gzipped_tables() -> list[Seed]:
     def zipped(data: bytes) -> bytes:
         return gzip.compress(data, mtime=0)

@@ -40,6 +40,10 @@ def _smiles_damage(random: Random, data: bytes, other: bytes) -> bytes:
 
 TARGETS: dict[str, Target] = {
     "csv": Target(seeds.text_tables, mutate_table, checks.check_table),
+    "layout": Target(seeds.laid_out_tables, mutate_table, checks.check_table),
+    "json-lines": Target(seeds.json_lines, mutate_text, checks.check_table),
+    "feather": Target(seeds.feather_tables, mutate_bytes, checks.check_table),
+    "zip": Target(seeds.zipped_tables, mutate_members(mutate_text), checks.check_table),
     "tsv-gz": Target(seeds.gzipped_tables, mutate_gzip_table, checks.check_table),
     "excel": Target(seeds.workbooks, mutate_workbook, checks.check_table),
     "parquet": Target(seeds.parquet_tables, mutate_parquet, checks.check_table),
@@ -52,6 +56,10 @@ TARGETS: dict[str, Target] = {
     "smiles": Target(seeds.smiles_tables, _smiles_damage, checks.check_molecules),
     "decisions": Target(seeds.decision_files, mutate_json, checks.check_decisions),
     "apply-text": Target(seeds.text_tables, mutate_table, checks.check_applied_table),
+    "apply-layout": Target(seeds.laid_out_tables, mutate_table, checks.check_applied_table),
+    "apply-json-lines": Target(seeds.json_lines, mutate_text, checks.check_applied_table),
+    "apply-feather": Target(seeds.feather_tables, mutate_bytes, checks.check_applied_table),
+    "apply-zip": Target(seeds.zipped_tables, mutate_members(mutate_text), checks.check_applied_table),
     "apply-excel": Target(seeds.workbooks, mutate_workbook, checks.check_applied_table),
     "apply-parquet": Target(seeds.parquet_tables, mutate_parquet, checks.check_applied_table),
     "apply-xyz": Target(
