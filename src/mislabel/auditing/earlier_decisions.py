@@ -98,8 +98,9 @@ class _Rows:
     def are_those_of(self, chosen: Decisions) -> bool:
         """Whether decisions were made about this very data, so that positions are the same."""
         source, size = self.prepared.source, len(self.prepared.rows)
-        same_sheet = source.read_options.get("sheet") == chosen.options.sheet
-        return source.fingerprint == chosen.fingerprint and chosen.rows == size and same_sheet
+        stated = chosen.options.as_dict()
+        same_rows = all(source.read_options.get(name) == stated[name] for name in ("sheet", "header", "skip"))
+        return source.fingerprint == chosen.fingerprint and chosen.rows == size and same_rows
 
 
 @dataclass(eq=False)
