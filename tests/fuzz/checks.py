@@ -21,6 +21,7 @@ from mislabel.data.formats.corrected_copy import TRAIL_COLUMNS
 from mislabel.data.formats.json_lines import JsonTable
 from mislabel.data.large_tables import LargeTable
 from mislabel.data.molecules import MoleculeSet, read_molecules
+from mislabel.data.provenance import provenance_path
 from mislabel.data.table_files import TableFile, read_table
 from mislabel.errors import MislabelError, TableFileError
 from tests.fuzz.mutate_containers import unpack
@@ -159,7 +160,10 @@ def _apply(path: Path, label: str, rows: int) -> tuple[Path, list[int], dict[int
     except MislabelError:
         _require([file.name for file in out.iterdir()] == ["decisions.json"], "a refused file was left behind")
         raise
-    _require({file.name for file in out.iterdir()} == {"decisions.json", target.name}, "other files were left behind")
+    beside = provenance_path(target)
+    written = {file.name for file in out.iterdir()}
+    _require(written == {"decisions.json", target.name, beside.name}, "other files were left behind")
+    beside.unlink()
     dropped = {item["position"] for item in decisions if item["action"] == "drop"}
     values = {item["position"]: float(item["value"]) for item in decisions if item["value"] is not None}
     return target, [row for row in range(rows) if row not in dropped], values
