@@ -322,7 +322,7 @@ def test_a_review_changes_the_odds_of_all_other_labels(audited):
     assert table.loc[ids[kept], "q_value"] == 1.0
     rest = [name for name in ids if name not in {*wrong, ids[kept]}]
     before = result.table.set_index("row")
-    assert not np.allclose(table.loc[rest, "q_value"], before.loc[rest, "q_value"])
+    assert not np.allclose(table.loc[rest, "score"], before.loc[rest, "score"])
     assert learned.notes[-1] == "A review found 1 label right and 5 wrong; the odds of all others follow it."
     # The result is an audit like any other; the former one is as it was.
     assert set(np.flatnonzero(learned.findings.suspect)) == spoiled
