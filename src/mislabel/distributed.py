@@ -18,7 +18,7 @@ import pandas as pd
 from mislabel.errors import InvalidFeaturesError, InvalidParameterError, MemoryBudgetError, MissingDependencyError
 from mislabel.kernels import gram_matrix
 from mislabel.kernels.contract import FactorBuilder, LazyCollection, RemoteRows
-from mislabel.kernels.graphs.gram import laid_out
+from mislabel.kernels.gram import laid_out
 from mislabel.kernels.inducing import new_columns
 from mislabel.linalg.contract import FloatArray, IntArray
 from mislabel.linalg.row_blocks import FactorRows, LocalRows, RowWork, located, squared_norms

@@ -124,7 +124,7 @@ class PreparedKernel(Protocol):
     def values(self, pairs: IntArray) -> FloatArray:
         """Kernel values of pairs (row, column), an (m, 2) array; m numbers."""
 
-    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+    def values_and_gradients(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         """The same with their derivatives by the logarithms of all hyperparameters, fixed ones included, (m, P)."""
 
 

@@ -18,7 +18,7 @@ from mislabel.errors import GramFileError
 
 #: To be raised whenever kernels give other values than before for the same settings: matrices of older versions are then
 #: refused instead of continued.
-VALUES_VERSION = 2
+VALUES_VERSION = 3
 
 #: Settings that change how long the work takes, but not what comes out.
 _WITHOUT_EFFECT = ("n_jobs",)

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from mislabel._common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from mislabel.kernels.graphs.electronic_term import ElectronicTerm
-    from mislabel.kernels.graphs.far_walk import FarWalk
-    from mislabel.kernels.graphs.gram import gram_matrix
+    from mislabel.kernels.graphs.molecular.electronic_term import ElectronicTerm
+    from mislabel.kernels.graphs.molecular.far_walk import FarWalk
+    from mislabel.kernels.gram import gram_matrix
     from mislabel.kernels.graphs.graph import Graph
-    from mislabel.kernels.graphs.marginalized import MarginalizedGraphKernel
-    from mislabel.kernels.graphs.molecular import MolecularKernel, bond_kernel
-    from mislabel.kernels.graphs.pieces import (
+    from mislabel.kernels.graphs.marginalized.kernel import MarginalizedGraphKernel
+    from mislabel.kernels.graphs.molecular.kernel import MolecularKernel, bond_kernel
+    from mislabel.kernels.graphs.attribute_kernels import (
         Constant,
         KroneckerDelta,
         RationalQuadratic,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         TensorProduct,
         WeightedSum,
     )
-    from mislabel.kernels.graphs.wrappers import Normalized, Power
+    from mislabel.kernels.wrappers import Normalized, Power
 
 __all__ = [
     "Constant",
@@ -43,13 +43,9 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "electronic_term": ["ElectronicTerm"],
-        "far_walk": ["FarWalk"],
-        "gram": ["gram_matrix"],
-        "graph": ["Graph"],
-        "marginalized": ["MarginalizedGraphKernel"],
-        "molecular": ["MolecularKernel", "bond_kernel"],
-        "pieces": [
+        ".gram": ["gram_matrix"],
+        ".wrappers": ["Normalized", "Power"],
+        "attribute_kernels": [
             "Constant",
             "KroneckerDelta",
             "RationalQuadratic",
@@ -57,6 +53,10 @@ __getattr__, __dir__ = lazy_names(
             "TensorProduct",
             "WeightedSum",
         ],
-        "wrappers": ["Normalized", "Power"],
+        "graph": ["Graph"],
+        "marginalized.kernel": ["MarginalizedGraphKernel"],
+        "molecular.electronic_term": ["ElectronicTerm"],
+        "molecular.far_walk": ["FarWalk"],
+        "molecular.kernel": ["MolecularKernel", "bond_kernel"],
     },
 )

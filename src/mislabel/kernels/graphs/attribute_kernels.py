@@ -1,7 +1,7 @@
 """Similarities of node and edge attributes, and how to put them together.
 
-An elementary piece compares one attribute; :class:`TensorProduct` multiplies pieces, :class:`WeightedSum` adds them; they
-may be nested. Every piece evaluates whole tables at once, with the derivatives by the logarithms of its parameters.
+An elementary kernel compares one attribute; :class:`TensorProduct` multiplies kernels, :class:`WeightedSum` adds them; they
+may be nested. Every kernel evaluates whole tables at once, with the derivatives by the logarithms of its parameters.
 """
 
 from __future__ import annotations
@@ -14,27 +14,13 @@ from typing import Any
 import numpy as np
 
 from mislabel.errors import InvalidGraphError, InvalidParameterError
+from mislabel.kernels.block_kernel import Bounds, Parameter
 from mislabel.linalg.contract import FloatArray
 
 Attributes = Mapping[str, np.ndarray]
-Bounds = tuple[float, float] | str
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One positive hyperparameter: its name, value, and bounds (or "fixed")."""
-
-    name: str
-    value: float
-    bounds: Bounds
-
-    @property
-    def fixed(self) -> bool:
-        """Whether tuning leaves it alone."""
-        return isinstance(self.bounds, str)
-
-
-class Piece(ABC):
+class AttributeKernel(ABC):
     """A similarity of attributes: positive semi-definite and never negative."""
 
     @abstractmethod
@@ -46,23 +32,23 @@ class Piece(ABC):
         """All hyperparameters, in a fixed order."""
 
     @abstractmethod
-    def with_values(self, values: Iterator[float]) -> Piece:
-        """The same piece with other values of its hyperparameters, taken from the front of ``values``."""
+    def with_values(self, values: Iterator[float]) -> AttributeKernel:
+        """The same kernel with other values of its hyperparameters, taken from the front of ``values``."""
 
     @abstractmethod
     def table(self, left: Attributes, right: Attributes) -> FloatArray:
         """Similarities of all of ``left`` with all of ``right``."""
 
     @abstractmethod
-    def slopes(self, left: Attributes, right: Attributes) -> list[FloatArray]:
+    def gradients(self, left: Attributes, right: Attributes) -> list[FloatArray]:
         """Derivatives of :meth:`table` by the logarithm of each parameter."""
 
-    def __mul__(self, other: Piece) -> TensorProduct:
+    def __mul__(self, other: AttributeKernel) -> TensorProduct:
         return TensorProduct(self, other)
 
 
-class _Elementary(Piece):
-    """A piece that compares one attribute."""
+class _OneAttribute(AttributeKernel):
+    """A kernel that compares one attribute."""
 
     attribute: str
     _names: tuple[str, ...] = ()
@@ -76,7 +62,7 @@ class _Elementary(Piece):
             for name in self._names
         )
 
-    def with_values(self, values: Iterator[float]) -> Piece:
+    def with_values(self, values: Iterator[float]) -> AttributeKernel:
         return replace(self, **{name: next(values) for name in self._names})  # type: ignore[type-var]
 
     def _difference(self, left: Attributes, right: Attributes) -> FloatArray:
@@ -98,15 +84,15 @@ def _column(attributes: Attributes, name: str) -> np.ndarray:
         ) from None
 
 
-def _check_positive(piece: Any, *names: str) -> None:
+def _check_positive(kernel: Any, *names: str) -> None:
     for name in names:
-        value = getattr(piece, name)
+        value = getattr(kernel, name)
         if not (np.isfinite(value) and value > 0):
-            raise InvalidParameterError(f"{name} of {type(piece).__name__} must be positive, got {value!r}.")
+            raise InvalidParameterError(f"{name} of {type(kernel).__name__} must be positive, got {value!r}.")
 
 
 @dataclass(frozen=True)
-class KroneckerDelta(_Elementary):
+class KroneckerDelta(_OneAttribute):
     """One for equal categories, ``prior`` (between 0 and 1) for different ones."""
 
     attribute: str
@@ -121,7 +107,7 @@ class KroneckerDelta(_Elementary):
     def table(self, left: Attributes, right: Attributes) -> FloatArray:
         return np.where(self._equal(left, right), 1.0, self.prior)
 
-    def slopes(self, left: Attributes, right: Attributes) -> list[FloatArray]:
+    def gradients(self, left: Attributes, right: Attributes) -> list[FloatArray]:
         return [np.where(self._equal(left, right), 0.0, self.prior)]
 
     def _equal(self, left: Attributes, right: Attributes) -> np.ndarray:
@@ -129,7 +115,7 @@ class KroneckerDelta(_Elementary):
 
 
 @dataclass(frozen=True)
-class SquaredExponential(_Elementary):
+class SquaredExponential(_OneAttribute):
     """``exp(-d^2 / 2 l^2)`` of the difference of a number."""
 
     attribute: str
@@ -143,13 +129,13 @@ class SquaredExponential(_Elementary):
     def table(self, left: Attributes, right: Attributes) -> FloatArray:
         return np.asarray(np.exp(-0.5 * (self._difference(left, right) / self.length_scale) ** 2))
 
-    def slopes(self, left: Attributes, right: Attributes) -> list[FloatArray]:
+    def gradients(self, left: Attributes, right: Attributes) -> list[FloatArray]:
         squared = (self._difference(left, right) / self.length_scale) ** 2
         return [squared * np.exp(-0.5 * squared)]
 
 
 @dataclass(frozen=True)
-class RationalQuadratic(_Elementary):
+class RationalQuadratic(_OneAttribute):
     """``(1 + d^2 / 2 m l^2)^-m``: a mixture of squared exponentials of different length scales."""
 
     attribute: str
@@ -165,7 +151,7 @@ class RationalQuadratic(_Elementary):
     def table(self, left: Attributes, right: Attributes) -> FloatArray:
         return np.asarray(self._inner(left, right) ** -self.mixture)
 
-    def slopes(self, left: Attributes, right: Attributes) -> list[FloatArray]:
+    def gradients(self, left: Attributes, right: Attributes) -> list[FloatArray]:
         inner = self._inner(left, right)
         value = inner**-self.mixture
         by_length = value * 2.0 * self.mixture * (inner - 1.0) / inner
@@ -178,7 +164,7 @@ class RationalQuadratic(_Elementary):
 
 
 @dataclass(frozen=True)
-class Constant(Piece):
+class Constant(AttributeKernel):
     """The same similarity for every pair."""
 
     value: float = 1.0
@@ -193,13 +179,13 @@ class Constant(Piece):
     def parameters(self) -> tuple[Parameter, ...]:
         return (Parameter("constant", self.value, self.value_bounds),)
 
-    def with_values(self, values: Iterator[float]) -> Piece:
+    def with_values(self, values: Iterator[float]) -> AttributeKernel:
         return replace(self, value=next(values))
 
     def table(self, left: Attributes, right: Attributes) -> FloatArray:
         return np.full((_count(left), _count(right)), self.value)
 
-    def slopes(self, left: Attributes, right: Attributes) -> list[FloatArray]:
+    def gradients(self, left: Attributes, right: Attributes) -> list[FloatArray]:
         return [self.table(left, right)]
 
 
@@ -207,93 +193,93 @@ def _count(attributes: Attributes) -> int:
     return len(next(iter(attributes.values()))) if attributes else 1
 
 
-class TensorProduct(Piece):
-    """The product of several pieces, usually of different attributes."""
+class TensorProduct(AttributeKernel):
+    """The product of several kernels, usually of different attributes."""
 
-    def __init__(self, *pieces: Piece) -> None:
-        self.pieces: tuple[Piece, ...] = tuple(
-            part for piece in pieces for part in (piece.pieces if type(piece) is TensorProduct else (piece,))
+    def __init__(self, *kernels: AttributeKernel) -> None:
+        self.factors: tuple[AttributeKernel, ...] = tuple(
+            factor for kernel in kernels for factor in (kernel.factors if type(kernel) is TensorProduct else (kernel,))
         )
 
     def __repr__(self) -> str:
-        return f"TensorProduct({', '.join(map(repr, self.pieces))})"
+        return f"TensorProduct({', '.join(map(repr, self.factors))})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TensorProduct) and self.pieces == other.pieces
+        return isinstance(other, TensorProduct) and self.factors == other.factors
 
     def __hash__(self) -> int:
-        return hash(self.pieces)
+        return hash(self.factors)
 
     def attributes(self) -> frozenset[str]:
-        return frozenset().union(*(piece.attributes() for piece in self.pieces))
+        return frozenset().union(*(kernel.attributes() for kernel in self.factors))
 
     def parameters(self) -> tuple[Parameter, ...]:
-        return tuple(parameter for piece in self.pieces for parameter in piece.parameters())
+        return tuple(parameter for kernel in self.factors for parameter in kernel.parameters())
 
-    def with_values(self, values: Iterator[float]) -> Piece:
-        return TensorProduct(*(piece.with_values(values) for piece in self.pieces))
+    def with_values(self, values: Iterator[float]) -> AttributeKernel:
+        return TensorProduct(*(kernel.with_values(values) for kernel in self.factors))
 
     def table(self, left: Attributes, right: Attributes) -> FloatArray:
         product = np.ones((_count(left), _count(right)))
-        for piece in self.pieces:
-            product = product * piece.table(left, right)
+        for kernel in self.factors:
+            product = product * kernel.table(left, right)
         return product
 
-    def slopes(self, left: Attributes, right: Attributes) -> list[FloatArray]:
-        tables = [piece.table(left, right) for piece in self.pieces]
-        slopes = []
-        for number, piece in enumerate(self.pieces):
+    def gradients(self, left: Attributes, right: Attributes) -> list[FloatArray]:
+        tables = [kernel.table(left, right) for kernel in self.factors]
+        gradients = []
+        for number, kernel in enumerate(self.factors):
             others = np.ones((_count(left), _count(right)))
             for other, table in enumerate(tables):
                 if other != number:
                     others = others * table
-            slopes += [others * slope for slope in piece.slopes(left, right)]
-        return slopes
+            gradients += [others * change for change in kernel.gradients(left, right)]
+        return gradients
 
 
 @dataclass(frozen=True)
-class WeightedSum(Piece):
-    """``sum_k weight_k piece_k``, given as ``WeightedSum((0.3, piece), (0.7, piece))``."""
+class WeightedSum(AttributeKernel):
+    """``sum_k weight_k kernel_k``, given as ``WeightedSum((0.3, kernel), (0.7, kernel))``."""
 
-    terms: tuple[tuple[float, Piece], ...] = field(default=())
+    terms: tuple[tuple[float, AttributeKernel], ...] = field(default=())
     weight_bounds: Bounds = (1e-3, 1.0)
 
-    def __init__(self, *terms: tuple[float, Piece], weight_bounds: Bounds = (1e-3, 1.0)) -> None:
+    def __init__(self, *terms: tuple[float, AttributeKernel], weight_bounds: Bounds = (1e-3, 1.0)) -> None:
         if not terms or any(not weight > 0 for weight, _ in terms):
-            raise InvalidParameterError("WeightedSum needs at least one (weight, piece), with positive weights.")
+            raise InvalidParameterError("WeightedSum needs at least one (weight, kernel), with positive weights.")
         object.__setattr__(self, "terms", tuple(terms))
         object.__setattr__(self, "weight_bounds", weight_bounds)
 
     def attributes(self) -> frozenset[str]:
-        return frozenset().union(*(piece.attributes() for _, piece in self.terms))
+        return frozenset().union(*(kernel.attributes() for _, kernel in self.terms))
 
     def parameters(self) -> tuple[Parameter, ...]:
         weights = [Parameter(f"weight_{k}", weight, self.weight_bounds) for k, (weight, _) in enumerate(self.terms)]
-        return (*weights, *(parameter for _, piece in self.terms for parameter in piece.parameters()))
+        return (*weights, *(parameter for _, kernel in self.terms for parameter in kernel.parameters()))
 
-    def with_values(self, values: Iterator[float]) -> Piece:
+    def with_values(self, values: Iterator[float]) -> AttributeKernel:
         weights = [next(values) for _ in self.terms]
-        pieces = [piece.with_values(values) for _, piece in self.terms]
-        return WeightedSum(*zip(weights, pieces, strict=True), weight_bounds=self.weight_bounds)
+        kernels = [kernel.with_values(values) for _, kernel in self.terms]
+        return WeightedSum(*zip(weights, kernels, strict=True), weight_bounds=self.weight_bounds)
 
     def table(self, left: Attributes, right: Attributes) -> FloatArray:
-        return np.asarray(sum(weight * piece.table(left, right) for weight, piece in self.terms))
+        return np.asarray(sum(weight * kernel.table(left, right) for weight, kernel in self.terms))
 
-    def slopes(self, left: Attributes, right: Attributes) -> list[FloatArray]:
-        by_weight = [weight * piece.table(left, right) for weight, piece in self.terms]
-        return by_weight + [weight * slope for weight, piece in self.terms for slope in piece.slopes(left, right)]
+    def gradients(self, left: Attributes, right: Attributes) -> list[FloatArray]:
+        by_weight = [weight * kernel.table(left, right) for weight, kernel in self.terms]
+        return by_weight + [weight * change for weight, kernel in self.terms for change in kernel.gradients(left, right)]
 
 
-def split_gaussian(piece: Piece) -> tuple[SquaredExponential | None, Piece | None]:
-    """Write a piece as a squared exponential times the rest, either of which may be missing.
+def split_gaussian(kernel: AttributeKernel) -> tuple[SquaredExponential | None, AttributeKernel | None]:
+    """Write a kernel as a squared exponential times the rest, either of which may be missing.
 
     Most pairs of values are too far apart for a squared exponential to matter, which the loops make use of.
     """
-    if isinstance(piece, SquaredExponential):
-        return piece, None
-    if isinstance(piece, TensorProduct):
-        for number, part in enumerate(piece.pieces):
-            if isinstance(part, SquaredExponential):
-                rest = piece.pieces[:number] + piece.pieces[number + 1 :]
-                return part, (TensorProduct(*rest) if rest else None)
-    return None, piece
+    if isinstance(kernel, SquaredExponential):
+        return kernel, None
+    if isinstance(kernel, TensorProduct):
+        for number, factor in enumerate(kernel.factors):
+            if isinstance(factor, SquaredExponential):
+                rest = kernel.factors[:number] + kernel.factors[number + 1 :]
+                return factor, (TensorProduct(*rest) if rest else None)
+    return None, kernel

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mislabel.kernels.graphs.extended_huckel import Electrons
-from mislabel.kernels.graphs.pieces import Bounds
-from mislabel.kernels.graphs.wrappers import PreparedAround
+from mislabel.kernels.block_kernel import Bounds
+from mislabel.kernels.graphs.molecular.extended_huckel import Electrons
+from mislabel.kernels.wrappers import PreparedAround
 from mislabel.linalg.contract import FloatArray, IntArray
 
 #: Binding energy per atom, in electronvolt, and softness per atom, in inverse electronvolt: of organic molecules, roughly.
@@ -62,13 +62,13 @@ class PreparedWithElectrons(PreparedAround):
         """Sums of the walks' similarities and the term."""
         return self.inner.values(pairs) + self._added(pairs)
 
-    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+    def values_and_gradients(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         """By the inner kernel's hyperparameters and by the weight."""
-        values, slopes = self.inner.values_and_slopes(pairs)
+        values, gradients = self.inner.values_and_gradients(pairs)
         added = self._added(pairs)
-        slopes = np.column_stack([slopes, added])
-        slopes[:, 0] += self.amplitude_power * added
-        return values + added, slopes
+        gradients = np.column_stack([gradients, added])
+        gradients[:, 0] += self.amplitude_power * added
+        return values + added, gradients
 
     def _added(self, pairs: IntArray) -> FloatArray:
         left, right = self.left[pairs[:, 0]], self.right[pairs[:, 1]]

@@ -11,16 +11,22 @@ import numpy as np
 from sklearn.base import clone
 
 from mislabel.errors import InvalidGraphError, InvalidParameterError, UnitsWarning, unknown_name
+from mislabel.kernels.block_kernel import TUNING_SIZE, BlockKernel, Bounds, Parameter
 from mislabel.kernels.contract import PreparedKernel
-from mislabel.kernels.graphs.electronic_term import ElectronicTerm, PreparedWithElectrons
-from mislabel.kernels.graphs.extended_huckel import electrons_of
-from mislabel.kernels.graphs.far_walk import FarWalk, PreparedTwoWalks
+from mislabel.kernels.graphs.attribute_kernels import (
+    AttributeKernel,
+    KroneckerDelta,
+    SquaredExponential,
+    TensorProduct,
+)
 from mislabel.kernels.graphs.graph import Graph
-from mislabel.kernels.graphs.marginalized import TUNING_SIZE, BlockKernel, MarginalizedGraphKernel, WalkKernel
-from mislabel.kernels.graphs.molecule_views import MoleculeViews
+from mislabel.kernels.graphs.marginalized.kernel import MarginalizedGraphKernel, WalkKernel
+from mislabel.kernels.graphs.molecular.electronic_term import ElectronicTerm, PreparedWithElectrons
+from mislabel.kernels.graphs.molecular.extended_huckel import electrons_of
+from mislabel.kernels.graphs.molecular.far_walk import FarWalk, PreparedTwoWalks
+from mislabel.kernels.graphs.molecular.views import MoleculeViews
 from mislabel.kernels.graphs.molecules import graph_from_atoms
-from mislabel.kernels.graphs.pieces import Bounds, KroneckerDelta, Parameter, Piece, SquaredExponential, TensorProduct
-from mislabel.kernels.graphs.wrappers import Normalized, Power, PreparedNormalized, PreparedPower
+from mislabel.kernels.wrappers import Normalized, Power, PreparedNormalized, PreparedPower
 
 #: Kinds of molecular properties.
 PROPERTIES = ("extensive", "intensive")
@@ -161,7 +167,7 @@ class MolecularKernel(WalkKernel):
         return self.property == "intensive"
 
     @property
-    def _slope_columns(self) -> slice | list[int]:  # type: ignore[override]
+    def _gradient_columns(self) -> slice | list[int]:  # type: ignore[override]
         # The intensive form's derivatives are by amplitude p^2 and exponent, then p (none), q, h, l (and the far walk's
         # weight) of the inner kernel, and the weight of the electronic term.
         return slice(None) if self.property == "extensive" else [0, *range(3, 2 + len(self.parameters()))]
@@ -250,22 +256,20 @@ class MolecularKernel(WalkKernel):
         if items is None:
             return None
         graphs = [getattr(item, which) if isinstance(item, MoleculeViews) else item for item in items]
-        if self.hydrogen_weight is None:
+        weight = self.hydrogen_weight
+        if weight is None:
             return graphs
-        return [
-            replace(
-                graph, nodes={**graph.nodes, _START: np.where(graph.nodes["element"] == 1, self.hydrogen_weight, 1.0)}
-            )
-            for graph in graphs
-        ]
+        return self.memory.recall((which, weight), graphs, lambda: [_started(graph, weight) for graph in graphs])
 
-    def _walk(self, nodes: Piece, length_scale: float, stopping: float) -> MarginalizedGraphKernel:
+    def _walk(self, nodes: AttributeKernel, length_scale: float, stopping: float) -> MarginalizedGraphKernel:
         starting = self.starting_probability if self.property == "extensive" else 1.0
         edges = SquaredExponential("length", length_scale)
         start = None if self.hydrogen_weight is None else _START
-        return MarginalizedGraphKernel(
+        walk = MarginalizedGraphKernel(
             nodes, edges, stopping, starting, tol=self.tol, dtype=self.dtype, starting_attribute=start
         )
+        walk.share_memory(self)
+        return walk
 
     def contracted_gradient(self, X: Any, weights: Any) -> Any:
         """``sum_ij W_ij dK_ij / dtheta``."""
@@ -295,6 +299,12 @@ class MolecularKernel(WalkKernel):
         if not isinstance(self.starting_probability_bounds, str):
             kernel.set_params(starting_probability_bounds=(float(start / reach), float(start * reach)))
         return kernel
+
+
+def _started(graph: Graph, hydrogen_weight: float) -> Graph:
+    """The same graph, its atoms weighed as starts."""
+    start = np.where(graph.nodes["element"] == 1, hydrogen_weight, 1.0)
+    return replace(graph, nodes={**graph.nodes, _START: start})
 
 
 def _checked_graph(item: Graph | MoleculeViews, number: int, terms: set[str]) -> Graph | MoleculeViews:

@@ -1,7 +1,7 @@
-"""The similarity of one pair of graphs by a direct solution in double precision: slow, and sure.
+"""The similarity of one pair of graphs by a direct solution: slow, and sure.
 
 For the few pairs that conjugate gradients do not get to converge. With ``root = V^(1/2)`` the system of
-:mod:`two_sided_loops` is ``(I - root W root) y = root f`` and ``x = root y``: symmetric, positive definite exactly where walks
+:mod:`block_cg_loops` is ``(I - root W root) y = root f`` and ``x = root y``: symmetric, positive definite exactly where walks
 die out, and defined for node similarities of zero too.
 """
 
@@ -14,7 +14,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import LinearOperator, cg
 
-from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.kernels.graphs.marginalized.product_loops import OneGraph
+from mislabel.linalg.contract import FloatArray
 
 #: Up to this many pairs of nodes the matrix is factorised (128 megabytes); beyond, each system is solved by plain conjugate
 #: gradients, which keep no matrix and lose nothing to the other system.
@@ -27,49 +28,46 @@ class NoSolutionError(ArithmeticError):
     """The system has no solution that is a sum over walks; the message says why."""
 
 
-class OneGraph(NamedTuple):
-    """One graph of a pair."""
-
-    root: FloatArray  # (nodes) square root of the weighted degree
-    begin: FloatArray  # (nodes) starting probability
-    left: IntArray  # (edges) nodes that an edge joins
-    right: IntArray
-    weight: FloatArray  # (edges) normalised by both roots; halved for self-loops
-
-
 class PairTables(NamedTuple):
-    """Similarities of all nodes and edges of two graphs."""
+    """The attribute kernels on all nodes and edges of two graphs, and their derivatives by the logarithms of parameters."""
 
-    nodes: FloatArray  # (nodes, nodes)
-    edges: FloatArray  # (edges, edges), with everything that a similarity of edges depends on
-    node_slopes: list[FloatArray]  # derivatives by the logarithms of the parameters
-    edge_slopes: list[FloatArray]
+    nodes: FloatArray  # (n, n')
+    edges: FloatArray  # (edges, edges'), the whole edge kernel
+    node_gradient: list[FloatArray]
+    edge_gradient: list[FloatArray]
 
 
 class Solution(NamedTuple):
     """What a pair of graphs gives."""
 
     value: float
-    slopes: FloatArray  # by (edges as a whole, each edge derivative, each node derivative), in this order
-    nodal: FloatArray  # (nodes, nodes)
+    by_weights: float  # derivative by the size of W
+    by_edges: list[float]  # one for each of `edge_gradient`
+    by_nodes: list[float]
+    nodal: FloatArray  # (n, n') x / f
 
 
 def solve_directly(first: OneGraph, second: OneGraph, tables: PairTables) -> Solution:
     """Kernel value, derivatives and similarities of nodes of two graphs."""
     source = np.outer(first.root, second.root)
-    start = np.outer(first.begin, second.begin) / source
+    start = np.outer(first.ratio, second.ratio)
     coupling = _coupled(first, second, tables.edges)
     f, u = source.ravel(), start.ravel()
     if not (np.isfinite(tables.nodes).all() and np.isfinite(coupling.data).all() and np.isfinite([f, u]).all()):
         raise NoSolutionError("a similarity of their nodes or edges is NaN or infinite")
     root = np.sqrt(tables.nodes).ravel()
     x, z = _solved(coupling, root, np.column_stack([root * f, root * u])).T
+    if not np.isfinite(u @ x):
+        raise NoSolutionError("their similarity is larger than any number")
     # V^-1 x and V^-1 z, also where V is zero.
     inner_x, inner_z = coupling @ x + f, coupling @ z + u
-    by_edges = [z @ (coupling @ x)]
-    by_edges += [z @ (_coupled(first, second, slope) @ x) for slope in tables.edge_slopes]
-    by_nodes = [float(np.sum(inner_z * slope.ravel() * inner_x)) for slope in tables.node_slopes]
-    return Solution(float(u @ x), np.array(by_edges + by_nodes), (x / f).reshape(source.shape))
+    return Solution(
+        float(u @ x),
+        float(z @ (coupling @ x)),
+        [float(z @ (_coupled(first, second, change) @ x)) for change in tables.edge_gradient],
+        [float(np.sum(inner_z * change.ravel() * inner_x)) for change in tables.node_gradient],
+        (x / f).reshape(source.shape),
+    )
 
 
 def _coupled(first: OneGraph, second: OneGraph, similar: FloatArray) -> csr_matrix:
@@ -77,7 +75,7 @@ def _coupled(first: OneGraph, second: OneGraph, similar: FloatArray) -> csr_matr
     width = second.root.size
     size = first.root.size * width
     weight = (first.weight[:, None] * second.weight * similar).ravel()
-    i, j = (width * ends[:, None] for ends in (first.left, first.right))
+    i, j = (width * ends.astype(np.int64)[:, None] for ends in (first.left, first.right))
     straight, back = (i + second.left).ravel(), (j + second.right).ravel()
     crossed, across = (i + second.right).ravel(), (j + second.left).ravel()
     rows = np.concatenate([straight, back, crossed, across])

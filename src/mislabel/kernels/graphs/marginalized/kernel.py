@@ -2,122 +2,21 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
 
 from mislabel.errors import InvalidParameterError
-from mislabel.kernels.contract import GraphKernel, TunableKernel
-from mislabel.kernels.graphs.engine import PairEngine, Walk
-from mislabel.kernels.graphs.gram import contract_in_blocks, gradient_in_blocks, gram_in_memory
+from mislabel.kernels.block_kernel import BlockKernel, Bounds, Parameter, with_itself
+from mislabel.kernels.graphs.attribute_kernels import AttributeKernel, Constant
 from mislabel.kernels.graphs.graph import Graph
-from mislabel.kernels.graphs.pieces import Bounds, Constant, Parameter, Piece
-from mislabel.linalg.contract import FloatArray, IntArray
+from mislabel.kernels.graphs.marginalized.packing import PackedGraphs
+from mislabel.kernels.graphs.marginalized.pairs import PreparedWalk, Walk
+from mislabel.linalg.contract import FloatArray
 
 PRECISIONS = ("float32", "float64")
-#: Each evaluation costs so much that hyperparameters are tuned on this many points.
-TUNING_SIZE = 300
-
-
-class ParametricKernel(GenericKernelMixin, TunableKernel, Kernel):
-    """A kernel whose hyperparameters come as a list of :class:`Parameter`; only the free ones appear in ``theta``."""
-
-    @property
-    def tuning_size(self) -> int | None:
-        """A few hundred points: each evaluation is expensive."""
-        return TUNING_SIZE
-
-    @abstractmethod
-    def parameters(self) -> tuple[Parameter, ...]:
-        """All hyperparameters in the order of the derivatives."""
-
-    @abstractmethod
-    def with_values(self, values: Sequence[float]) -> ParametricKernel:
-        """The same kernel with other values of all its hyperparameters."""
-
-    @property
-    def hyperparameters(self) -> list[Hyperparameter]:
-        """scikit-learn's description of the hyperparameters."""
-        return [Hyperparameter(item.name, "numeric", item.bounds) for item in self.parameters()]
-
-    @property
-    def n_dims(self) -> int:
-        """Number of free hyperparameters."""
-        return int(np.count_nonzero(self._free))
-
-    @property
-    def theta(self) -> FloatArray:
-        """Logarithms of the free hyperparameters."""
-        return np.asarray(np.log([item.value for item in self.parameters() if not item.fixed]))
-
-    @theta.setter
-    def theta(self, theta: FloatArray) -> None:
-        self.__dict__.update(self.clone_with_theta(theta).__dict__)
-
-    @property
-    def bounds(self) -> FloatArray:
-        """Bounds on :attr:`theta`."""
-        free = [item.bounds for item in self.parameters() if not item.fixed]
-        return np.asarray(np.log(np.array(free, dtype=float).reshape(-1, 2)))
-
-    def clone_with_theta(self, theta: FloatArray) -> ParametricKernel:
-        """The same kernel with other free hyperparameters."""
-        values = np.array([item.value for item in self.parameters()])
-        values[self._free] = np.exp(theta)
-        return self.with_values(values.tolist())
-
-    @property
-    def _free(self) -> np.ndarray:
-        return np.array([not item.fixed for item in self.parameters()], dtype=bool)
-
-    def is_stationary(self) -> bool:
-        """Graphs know no translation."""
-        return False
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.get_params() == other.get_params()
-
-    def __hash__(self) -> int:
-        return hash((type(self), tuple(map(repr, self.parameters()))))
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{item.name}={item.value:.4g}" for item in self.parameters())
-        return f"{type(self).__name__}({values})"
-
-
-class BlockKernel(ParametricKernel, GraphKernel):
-    """A kernel given by its :meth:`prepared` form and parameters alone."""
-
-    n_jobs: int | None = None
-    #: Columns of the prepared form's derivatives that are this kernel's parameters, in order.
-    _slope_columns: slice | list[int] = slice(None)
-
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Similarities of all graphs in X with all in Y (or X)."""
-        if not eval_gradient:
-            return gram_in_memory(self.prepared(X, Y), n_jobs=self.n_jobs)
-        if Y is not None:
-            raise InvalidParameterError("the gradient can only be evaluated for Y=None.")
-        matrix, gradient = gradient_in_blocks(self.prepared(X), self.n_jobs)
-        return matrix, gradient[:, :, self._slope_columns][:, :, self._free]
-
-    def diag(self, X: Any) -> FloatArray:
-        """Similarity of every graph with itself."""
-        return self.prepared(X).values(with_itself(len(X)))
-
-    def contracted_gradient(self, X: Any, weights: FloatArray) -> FloatArray:
-        """``sum_ij W_ij dK_ij / dtheta`` without storing the derivatives."""
-        contracted = contract_in_blocks(self.prepared(X), weights, self.n_jobs)
-        return np.asarray(contracted[self._slope_columns][self._free])
-
-
-def with_itself(size: int) -> IntArray:
-    """The pairs of the diagonal."""
-    return np.repeat(np.arange(size)[:, None], 2, axis=1)
 
 
 class WalkKernel(BlockKernel):
@@ -161,8 +60,8 @@ class MarginalizedGraphKernel(WalkKernel):
 
     def __init__(
         self,
-        node_kernel: Piece | None = None,
-        edge_kernel: Piece | None = None,
+        node_kernel: AttributeKernel | None = None,
+        edge_kernel: AttributeKernel | None = None,
         stopping_probability: float = 0.01,
         starting_probability: float = 1.0,
         stopping_probability_bounds: Bounds = (1e-4, 0.5),
@@ -204,14 +103,14 @@ class MarginalizedGraphKernel(WalkKernel):
         return type(self)(**settings)
 
     @property
-    def _nodes(self) -> Piece:
+    def _nodes(self) -> AttributeKernel:
         return self.node_kernel if self.node_kernel is not None else Constant(1.0)
 
     @property
-    def _edges(self) -> Piece:
+    def _edges(self) -> AttributeKernel:
         return self.edge_kernel if self.edge_kernel is not None else Constant(1.0)
 
-    def prepared(self, X: Sequence[Graph], Y: Sequence[Graph] | None = None) -> PairEngine:
+    def prepared(self, X: Sequence[Graph], Y: Sequence[Graph] | None = None) -> PreparedWalk:
         """This kernel on these graphs, laid out for evaluation by blocks."""
         if not 0 < self.stopping_probability < 1:
             raise InvalidParameterError(f"stopping_probability must be in (0, 1), got {self.stopping_probability!r}.")
@@ -228,7 +127,10 @@ class MarginalizedGraphKernel(WalkKernel):
             self.dtype,
             self.starting_attribute,
         )
-        return PairEngine(walk, _checked(X), None if Y is None else _checked(Y))
+        left, right = _checked(X), None if Y is None else _checked(Y)
+        together, columns = [*left, *(right or [])], walk.columns
+        packed = self.memory.recall((columns, len(left)), together, lambda: PackedGraphs.pack(together, columns))
+        return PreparedWalk(walk, packed, len(left), None if right is None else len(right))
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False, nodal: bool = False) -> Any:
         """Similarities of all graphs in X with all in Y (or X)."""
@@ -241,7 +143,7 @@ class MarginalizedGraphKernel(WalkKernel):
         return np.concatenate([np.diag(block) for block in self.prepared(X).nodal(with_itself(len(X)))])
 
 
-def _checked(items: Any) -> Sequence[Graph]:
+def _checked(items: Any) -> list[Graph]:
     graphs = list(items)
     for number, graph in enumerate(graphs):
         if not isinstance(graph, Graph):
@@ -252,7 +154,7 @@ def _checked(items: Any) -> Sequence[Graph]:
     return graphs
 
 
-def _nodal_matrix(prepared: PairEngine) -> FloatArray:
+def _nodal_matrix(prepared: PreparedWalk) -> FloatArray:
     rows, columns = prepared.shape
     blocks = prepared.nodal(
         np.array([(i, j) for i in range(rows) for j in range(columns)], dtype=np.int64).reshape(-1, 2)

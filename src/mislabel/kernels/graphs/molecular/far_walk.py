@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mislabel.kernels.block_kernel import Bounds
 from mislabel.kernels.contract import PreparedKernel
-from mislabel.kernels.graphs.pieces import Bounds
-from mislabel.kernels.graphs.wrappers import PreparedAround
+from mislabel.kernels.wrappers import PreparedAround
 from mislabel.linalg.contract import FloatArray, IntArray
 
 
@@ -42,10 +42,10 @@ class PreparedTwoWalks(PreparedAround):
         """Sums of both walks."""
         return self.inner.values(pairs) + self.weight * self.far.values(pairs)
 
-    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+    def values_and_gradients(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         """By starting and stopping probability, element prior, edge length scale and weight."""
-        near, by_near = self.inner.values_and_slopes(pairs)
-        far, by_far = self.far.values_and_slopes(pairs)
+        near, by_near = self.inner.values_and_gradients(pairs)
+        far, by_far = self.far.values_and_gradients(pairs)
         values, added = near + self.weight * far, self.weight * far
         by_prior = by_near[:, 2] + self.weight * by_far[:, 2]
         return values, np.column_stack([2.0 * values, by_near[:, 1], by_prior, by_near[:, 3], added])

@@ -124,13 +124,13 @@ def gradient_in_blocks(prepared: PreparedKernel, n_jobs: int | None) -> tuple[Fl
     size = prepared.shape[0]
     matrix = np.empty((size, size))
     gradient: FloatArray | None = None
-    with _stopped_at_the_end(_slopes_by_block(prepared, n_jobs)) as results:
-        for _, (pairs, values, slopes) in results:
+    with _stopped_at_the_end(_gradients_by_block(prepared, n_jobs)) as results:
+        for _, (pairs, values, gradients) in results:
             if gradient is None:
-                gradient = np.empty((size, size, slopes.shape[1]))
+                gradient = np.empty((size, size, gradients.shape[1]))
             i, j = pairs.T
             matrix[i, j] = matrix[j, i] = values
-            gradient[i, j] = gradient[j, i] = slopes
+            gradient[i, j] = gradient[j, i] = gradients
     assert gradient is not None
     return matrix, gradient
 
@@ -138,15 +138,15 @@ def gradient_in_blocks(prepared: PreparedKernel, n_jobs: int | None) -> tuple[Fl
 def contract_in_blocks(prepared: PreparedKernel, weights: FloatArray, n_jobs: int | None) -> FloatArray:
     """``sum_ij W_ij dK_ij`` by the logarithms of all hyperparameters; W symmetric."""
     parts: dict[int, FloatArray] = {}
-    with _stopped_at_the_end(_slopes_by_block(prepared, n_jobs)) as results:
-        for number, (pairs, _, slopes) in results:
+    with _stopped_at_the_end(_gradients_by_block(prepared, n_jobs)) as results:
+        for number, (pairs, _, gradients) in results:
             i, j = pairs.T
-            parts[number] = np.where(i == j, weights[i, j], weights[i, j] + weights[j, i]) @ slopes
+            parts[number] = np.where(i == j, weights[i, j], weights[i, j] + weights[j, i]) @ gradients
     # In a fixed order, so that the result does not depend on which thread was faster.
     return np.asarray(np.sum([parts[number] for number in sorted(parts)], axis=0))
 
 
-def _slopes_by_block(
+def _gradients_by_block(
     prepared: PreparedKernel, n_jobs: int | None
 ) -> Iterator[tuple[int, tuple[IntArray, FloatArray, FloatArray]]]:
     """For the blocks of a symmetric matrix, as they come: number, pairs, values and derivatives."""
@@ -154,7 +154,7 @@ def _slopes_by_block(
 
     def work(number: int) -> tuple[IntArray, FloatArray, FloatArray]:
         pairs = blocks.pairs(number)
-        return pairs, *prepared.values_and_slopes(pairs)
+        return pairs, *prepared.values_and_gradients(pairs)
 
     return _in_threads(work, blocks.largest_first(range(len(blocks.index))), n_jobs)
 
@@ -181,7 +181,7 @@ class _AnyKernel:
             block = np.asarray(self._kernel(left, take(self._right, columns, self._kernel)))
         return np.asarray(block[pairs[:, 0] - rows[0], pairs[:, 1] - columns[0]])
 
-    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+    def values_and_gradients(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         raise InvalidParameterError("derivatives by blocks need a graph kernel.")
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from mislabel.errors import InvalidParameterError
 from mislabel.kernels.contract import PreparedKernel, fewest
-from mislabel.kernels.graphs.marginalized import BlockKernel, with_itself
-from mislabel.kernels.graphs.pieces import Bounds, Parameter
+from mislabel.kernels.block_kernel import BlockKernel, Bounds, Parameter, with_itself
 from mislabel.linalg.contract import FloatArray, IntArray
 
 
@@ -44,12 +43,12 @@ class PreparedNormalized(PreparedAround):
         roots = np.sqrt(self._diagonals[0][pairs[:, 0]] * self._diagonals[1][pairs[:, 1]])
         return _exact_diagonal(self, pairs, self.inner.values(pairs) / roots)
 
-    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+    def values_and_gradients(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         """By the quotient rule, on logarithms."""
-        values, slopes = self.inner.values_and_slopes(pairs)
-        (left, left_slopes), (right, right_slopes) = self._sloped_diagonals
+        values, gradients = self.inner.values_and_gradients(pairs)
+        (left, left_gradients), (right, right_gradients) = self._diagonals_with_gradients
         i, j = pairs.T
-        relative = slopes / values[:, None] - 0.5 * (left_slopes[i] / left[i, None] + right_slopes[j] / right[j, None])
+        relative = gradients / values[:, None] - 0.5 * (left_gradients[i] / left[i, None] + right_gradients[j] / right[j, None])
         normalized = _exact_diagonal(self, pairs, values / np.sqrt(left[i] * right[j]))
         return normalized, normalized[:, None] * relative
 
@@ -62,12 +61,12 @@ class PreparedNormalized(PreparedAround):
         return self.__dict__["diagonals"]  # type: ignore[no-any-return]
 
     @property
-    def _sloped_diagonals(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-        if "sloped" not in self.__dict__:
-            left = self.left.values_and_slopes(with_itself(self.left.shape[0]))
-            right = left if self.right is self.left else self.right.values_and_slopes(with_itself(self.right.shape[0]))
-            self.__dict__["sloped"] = (left, right)
-        return self.__dict__["sloped"]  # type: ignore[no-any-return]
+    def _diagonals_with_gradients(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        if "with gradients" not in self.__dict__:
+            left = self.left.values_and_gradients(with_itself(self.left.shape[0]))
+            right = left if self.right is self.left else self.right.values_and_gradients(with_itself(self.right.shape[0]))
+            self.__dict__["with gradients"] = (left, right)
+        return self.__dict__["with gradients"]  # type: ignore[no-any-return]
 
 
 def _exact_diagonal(prepared: PreparedNormalized, pairs: IntArray, values: FloatArray) -> FloatArray:
@@ -85,12 +84,12 @@ class PreparedPower(PreparedAround):
         """Powers of the values."""
         return np.asarray(self.amplitude * self.inner.values(pairs) ** self.exponent)
 
-    def values_and_slopes(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+    def values_and_gradients(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         """Derivatives by the logarithms of amplitude, exponent, and the inner hyperparameters."""
-        values, slopes = self.inner.values_and_slopes(pairs)
+        values, gradients = self.inner.values_and_gradients(pairs)
         powers = self.amplitude * values**self.exponent
         by_exponent = powers * self.exponent * np.log(values)
-        inner = self.exponent * (powers / values)[:, None] * slopes
+        inner = self.exponent * (powers / values)[:, None] * gradients
         return powers, np.column_stack([powers, by_exponent, inner])
 
 
@@ -131,7 +130,7 @@ class Normalized(KernelAround):
 class Power(KernelAround):
     """``k(x, y)^exponent``: a sharper notion of similarity. Any positive exponent of a *normalised* kernel is usual."""
 
-    _slope_columns = slice(1, None)
+    _gradient_columns = slice(1, None)
 
     def __init__(
         self, kernel: BlockKernel, exponent: float = 2.0, exponent_bounds: Bounds = "fixed", n_jobs: int | None = None

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from mislabel.kernels.graphs.extended_huckel import Electrons
+from mislabel.kernels.graphs.molecular.extended_huckel import Electrons
 from mislabel.kernels.graphs.graph import Graph
 
 

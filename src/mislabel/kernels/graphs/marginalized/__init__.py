@@ -1,0 +1,1 @@
+"""The marginalized graph kernel: its definition, its derivatives, and how both are computed."""
