@@ -14,8 +14,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import LinearOperator, cg
 
-from mislabel.kernels.graphs.marginalized.product_loops import OneGraph
-from mislabel.linalg.contract import FloatArray
+from mislabel.linalg.contract import FloatArray, IntArray
 
 #: Up to this many pairs of nodes the matrix is factorised (128 megabytes); beyond, each system is solved by plain conjugate
 #: gradients, which keep no matrix and lose nothing to the other system.
@@ -26,6 +25,19 @@ _ACCURACY, _STEPS = 1e-11, 20_000
 
 class NoSolutionError(ArithmeticError):
     """The system has no solution that is a sum over walks; the message says why."""
+
+
+class OneGraph(NamedTuple):
+    """One graph of a pair."""
+
+    left: IntArray  # (edges) the nodes that an edge joins
+    right: IntArray  # (edges)
+    length: FloatArray  # (edges)
+    weight: FloatArray  # (edges) normalised by the roots of both degrees; halved for self-loops
+    root: FloatArray  # (nodes) square root of the weighted degree
+    ratio: FloatArray  # (nodes) starting probability over root
+    node_label: IntArray  # (nodes) what the attribute kernels compare
+    edge_label: IntArray  # (edges)
 
 
 class PairTables(NamedTuple):
@@ -75,7 +87,7 @@ def _coupled(first: OneGraph, second: OneGraph, similar: FloatArray) -> csr_matr
     width = second.root.size
     size = first.root.size * width
     weight = (first.weight[:, None] * second.weight * similar).ravel()
-    i, j = (width * ends.astype(np.int64)[:, None] for ends in (first.left, first.right))
+    i, j = (width * ends[:, None] for ends in (first.left, first.right))
     straight, back = (i + second.left).ravel(), (j + second.right).ravel()
     crossed, across = (i + second.right).ravel(), (j + second.left).ravel()
     rows = np.concatenate([straight, back, crossed, across])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mislabel._common.compiled_loops import compiled_for_speed
-from mislabel.kernels.graphs.marginalized.block_cg_loops import Accuracy, Vectors, begin, solve, workspace
+from mislabel.kernels.graphs.marginalized.block_cg_loops import DIRECTION, SOLUTION, Accuracy, begin, solve
 from mislabel.kernels.graphs.marginalized.product_loops import (
     SQUARINGS,
     EdgePairs,
@@ -15,9 +15,9 @@ from mislabel.kernels.graphs.marginalized.product_loops import (
     LabelTables,
     edge_shares,
     find_windows,
-    graph_of,
-    weigh,
+    list_edge_pairs,
     weigh_by_labels,
+    weigh_by_length,
 )
 
 #: Room for so many pairs of edges to begin with.
@@ -50,43 +50,71 @@ def largest(starts: np.ndarray) -> int:
 
 
 @compiled_for_speed
-def differentiate(pairs: EdgePairs, count: int, vectors: Vectors, tables: LabelTables, unit: float, out: np.ndarray) -> None:
-    """Derivatives of K, given both solutions: ``dK = z' dW x + (V^-1 z)' dV (V^-1 x)``.
-
-    ``out`` (2 + P + Q) float64 receives those by the size of W, by the logarithm of the length scale s, and by the parameters
-    of the node kernel and of the rest of the edge kernel. ``count`` is the number of pairs of edges. As
-    ``dW / dlog s = W (l - l')^2 / s^2``, all that concerns W are sums over what each pair of edges contributes to z'Wx.
-    """
-    first, second = pairs.first, pairs.second
-    solution, direction = vectors.solution, vectors.direction
-    n_node, n_edge = tables.node_gradient.shape[0], tables.edge_gradient.shape[0]
-    out[:] = 0.0
+def differentiate_by_nodes(
+    graphs: GraphArrays, a: int, b: int, tables: LabelTables, vectors: np.ndarray, out: np.ndarray
+) -> None:
+    """``out`` (P) float64: ``(V^-1 z)' dV (V^-1 x)`` for the parameters of the node kernel."""
+    first, last = graphs.node_start[b], graphs.node_start[b + 1]
     at = 0
-    for i in range(first.root.shape[0]):
-        for p in range(second.root.shape[0]):
-            x, z = solution[2 * at], solution[2 * at + 1]
-            direction[2 * at], direction[2 * at + 1] = vectors.similarity[at] * x, vectors.similarity[at] * z
-            for k in range(n_node):
-                out[2 + k] += x * z * tables.node_gradient[k, first.node_label[i], second.node_label[p]]
+    for i in range(graphs.node_start[a], graphs.node_start[a + 1]):
+        row = tables.node_row[i]
+        for p in range(first, last):
+            change = vectors[SOLUTION, 2 * at] * vectors[SOLUTION, 2 * at + 1]
+            for k in range(out.shape[0]):
+                out[k] += change * tables.node_gradient[k, row, tables.node_column[p]]
             at += 1
-    share = np.empty(count)
-    edge_shares(pairs, direction, share)
+
+
+@compiled_for_speed
+def differentiate_by_edges(
+    graphs: GraphArrays, a: int, windows: np.ndarray, tables: LabelTables, share: np.ndarray, out: np.ndarray
+) -> None:
+    """``out`` (Q) float64: ``z' dW x`` for the parameters of the rest of the edge kernel, given each pair's share of z'Wx."""
+    at = 0
+    for e in range(graphs.edge_start[a + 1] - graphs.edge_start[a]):
+        row = tables.edge_row[graphs.edge_start[a] + e]
+        for edge in range(windows[0, e], windows[1, e]):
+            column = tables.edge_column[edge]
+            value = tables.edges[row, column]
+            if value != 0.0:
+                for k in range(out.shape[0]):
+                    out[k] += share[at] * tables.edge_gradient[k, row, column] / value
+            at += 1
+
+
+@compiled_for_speed
+def differentiate(
+    size: int, count: int, pairs: EdgePairs, unit: float, similarity: np.ndarray, vectors: np.ndarray, out: np.ndarray
+) -> np.ndarray:
+    """``out`` (2) float64: derivatives of K by the logarithms of the size of W (``z'Wx``) and of the length scale s.
+
+    As ``dW / dlog s = W (l - l')^2 / s^2``, the second is a sum over what each of ``count`` pairs of edges contributes to the
+    first, which is returned. ``vectors`` of ``size`` pairs of nodes holds both solutions.
+    """
+    difference, share = pairs.difference, np.empty(count)
+    for k in range(size):
+        vectors[DIRECTION, 2 * k] = similarity[k] * vectors[SOLUTION, 2 * k]
+        vectors[DIRECTION, 2 * k + 1] = similarity[k] * vectors[SOLUTION, 2 * k + 1]
+    edge_shares(count, pairs.weight, pairs.places, vectors[DIRECTION], share)
+    total = by_length = 0.0
     for k in range(count):
-        t = pairs.difference[k] * unit
-        out[0] += share[k]
-        out[1] += share[k] * t * t
-    out[1] *= 2.0 * 2.0**SQUARINGS
-    if n_edge:
-        at = 0
-        for e in range(first.left.shape[0]):
-            row = first.edge_label[e]
-            for edge in range(pairs.low[e], pairs.high[e]):
-                value = tables.edges[row, second.edge_label[edge]]
-                if value != 0.0:
-                    for k in range(n_edge):
-                        slope = tables.edge_gradient[k, row, second.edge_label[edge]]
-                        out[2 + n_node + k] += share[at] * slope / value
-                at += 1
+        t = difference[k] * unit
+        total += share[k]
+        by_length += share[k] * t * t
+    out[0], out[1] = total, 2.0 * 2.0**SQUARINGS * by_length
+    return share
+
+
+@compiled_for_speed
+def nodal(
+    graphs: GraphArrays, a: int, b: int, similarity: np.ndarray, solution: np.ndarray, out: np.ndarray
+) -> None:
+    """``out`` (n n') float64: x / f, given V and V^-1 x."""
+    at = 0
+    for i in range(graphs.node_start[a], graphs.node_start[a + 1]):
+        for p in range(graphs.node_start[b], graphs.node_start[b + 1]):
+            out[at] = similarity[at] * solution[2 * at] / (graphs.root[i] * graphs.root[p])
+            at += 1
 
 
 @compiled_for_speed
@@ -99,27 +127,30 @@ def evaluate_pairs(
     results: Results,
 ) -> None:
     """Fill ``results`` for the pairs of graphs ``numbers``, (pairs, 2) int64."""
-    vectors = workspace(largest(graphs.node_start) ** 2)
-    low = np.empty(largest(graphs.edge_start), np.int64)
-    high = np.empty_like(low)
-    weight, difference = np.empty(_ROOM), np.empty(_ROOM)
+    most = largest(graphs.node_start) ** 2
+    similarity, vectors = np.empty(most), np.empty((5, 2 * most))
+    windows = np.empty((2, largest(graphs.edge_start)), np.int64)
+    pairs = EdgePairs(np.empty(_ROOM), np.empty(_ROOM), np.empty((4, _ROOM), np.uint32))
+    n_node = tables.node_gradient.shape[0]
     filled = 0
     for number in range(numbers.shape[0]):
-        first = graph_of(graphs, numbers[number, 0], tables.node_row, tables.edge_row)
-        second = graph_of(graphs, numbers[number, 1], tables.node_column, tables.edge_column)
-        count = find_windows(first.length, second.length, gaussian.reach, low, high)
-        if count > weight.shape[0]:
-            weight, difference = np.empty(2 * count), np.empty(2 * count)
-        pairs = EdgePairs(first, second, low, high, weight, difference)
-        weigh(pairs, gaussian.unit)
+        a, b = numbers[number, 0], numbers[number, 1]
+        count = find_windows(graphs, a, b, gaussian.reach, windows)
+        if count > pairs.weight.shape[0]:
+            pairs = EdgePairs(np.empty(2 * count), np.empty(2 * count), np.empty((4, 2 * count), np.uint32))
+        list_edge_pairs(graphs, a, b, windows, pairs)
+        weigh_by_length(count, pairs.difference, gaussian.unit, pairs.weight)
         if not tables.trivial:
-            weigh_by_labels(pairs, tables.edges)
-        size = begin(first, second, tables.nodes, vectors)
-        results.values[number], results.steps[number] = solve(pairs, vectors, size, accuracy)
+            weigh_by_labels(graphs, a, windows, tables, pairs.weight)
+        size = begin(graphs, a, b, tables, similarity, vectors)
+        results.values[number], results.steps[number] = solve(count, pairs, size, similarity, vectors, accuracy)
         if results.gradient.shape[0] > 0:
-            differentiate(pairs, count, vectors, tables, gaussian.unit, results.gradient[number])
+            out = results.gradient[number]
+            out[:] = 0.0
+            share = differentiate(size, count, pairs, gaussian.unit, similarity, vectors, out[:2])
+            differentiate_by_nodes(graphs, a, b, tables, vectors, out[2 : 2 + n_node])
+            if not tables.trivial:
+                differentiate_by_edges(graphs, a, windows, tables, share, out[2 + n_node :])
         if results.nodal.shape[0] > 0:
-            for k in range(size):
-                source = first.root[k // second.root.shape[0]] * second.root[k % second.root.shape[0]]
-                results.nodal[filled + k] = vectors.similarity[k] * vectors.solution[2 * k] / source
+            nodal(graphs, a, b, similarity, vectors[SOLUTION], results.nodal[filled : filled + size])
             filled += size

@@ -9,10 +9,16 @@ import numpy as np
 from mislabel.errors import SingularPairError
 from mislabel.kernels.graphs.attribute_kernels import AttributeKernel, SquaredExponential, TensorProduct, split_gaussian
 from mislabel.kernels.graphs.marginalized.block_cg_loops import Accuracy
-from mislabel.kernels.graphs.marginalized.direct_solution import NoSolutionError, PairTables, Solution, solve_directly
+from mislabel.kernels.graphs.marginalized.direct_solution import (
+    NoSolutionError,
+    OneGraph,
+    PairTables,
+    Solution,
+    solve_directly,
+)
 from mislabel.kernels.graphs.marginalized.packing import Columns, Labels, PackedGraphs
 from mislabel.kernels.graphs.marginalized.pair_loops import Gaussian, Results, evaluate_pairs
-from mislabel.kernels.graphs.marginalized.product_loops import SQUARINGS, GraphArrays, LabelTables, OneGraph
+from mislabel.kernels.graphs.marginalized.product_loops import SQUARINGS, GraphArrays, LabelTables
 from mislabel.linalg.contract import FloatArray, IntArray
 
 #: Up to this many distinct labels of nodes or edges, one table serves all graphs; beyond, each block of pairs gets its own.
@@ -173,7 +179,7 @@ class PreparedWalk:
         arrays, packed = self._graphs, self.packed
         nodes, edges = packed.within(graph)
         return OneGraph(
-            *(values[edges] for values in (arrays.left, arrays.right, arrays.length, arrays.weight)),
+            *(values[edges] for values in (packed.left, packed.right, packed.length, arrays.weight)),
             arrays.root[nodes],
             arrays.ratio[nodes],
             packed.node_labels.codes[nodes],

@@ -27,7 +27,7 @@ from mislabel._common.compiled_loops import compiled_for_speed
 
 #: The Gaussian is a Taylor polynomial of degree eight, squared so often: right to rounding up to a reach of eight length scales.
 SQUARINGS = 6
-_ONE, _TWO = np.uint64(1), np.uint64(2)
+_ONE = np.uint64(1)
 
 
 class GraphArrays(NamedTuple):
@@ -57,163 +57,127 @@ class LabelTables(NamedTuple):
     trivial: bool  # whether the edge kernel is a Gaussian alone: `edges` is not looked at
 
 
-class OneGraph(NamedTuple):
-    """One graph of a pair: the parts of :class:`GraphArrays` and :class:`LabelTables` that belong to it."""
-
-    left: np.ndarray  # (edges) uint32
-    right: np.ndarray  # (edges) uint32
-    length: np.ndarray  # (edges) float64
-    weight: np.ndarray  # (edges) float64
-    root: np.ndarray  # (nodes) float64
-    ratio: np.ndarray  # (nodes) float64
-    node_label: np.ndarray  # (nodes) int64, rows for the first graph, columns for the second
-    edge_label: np.ndarray  # (edges) int64
-
-
 class EdgePairs(NamedTuple):
-    """W of a product graph: the pairs of edges within reach, window after window."""
+    """W of a product graph: the pairs of edges within reach, window after window. Room for more than there are."""
 
-    first: OneGraph
-    second: OneGraph
-    low: np.ndarray  # (at least the edges of the first graph) int64, first edge of each window
-    high: np.ndarray  # (at least the edges of the first graph) int64, first edge behind it
-    weight: np.ndarray  # (at least the pairs of edges) float64, W
-    difference: np.ndarray  # (at least the pairs of edges) float64, of lengths
+    weight: np.ndarray  # (room) float64, W
+    difference: np.ndarray  # (room) float64, of lengths
+    places: np.ndarray  # (4, room) uint32, where the numbers of the node pairs (i, p), (j, q), (i, q), (j, p) begin
 
 
 @compiled_for_speed
-def graph_of(graphs: GraphArrays, number: int, node_label: np.ndarray, edge_label: np.ndarray) -> OneGraph:
-    """The parts of one graph; labels (nodes of all graphs) and (edges of all graphs), rows or columns of the tables."""
-    nodes = slice(graphs.node_start[number], graphs.node_start[number + 1])
-    edges = slice(graphs.edge_start[number], graphs.edge_start[number + 1])
-    return OneGraph(
-        graphs.left[edges],
-        graphs.right[edges],
-        graphs.length[edges],
-        graphs.weight[edges],
-        graphs.root[nodes],
-        graphs.ratio[nodes],
-        node_label[nodes],
-        edge_label[edges],
-    )
+def find_windows(graphs: GraphArrays, a: int, b: int, reach: float, windows: np.ndarray) -> int:
+    """Which edges of graph ``b`` are within ``reach`` of each edge of graph ``a``; returns how many in all.
 
-
-@compiled_for_speed
-def find_windows(first: np.ndarray, second: np.ndarray, reach: float, low: np.ndarray, high: np.ndarray) -> int:
-    """For ascending lengths ``first`` and ``second``, which of the second are within ``reach``; returns how many in all.
-
-    ``low`` and ``high`` receive where the window of each of the first begins and ends. Both only ever move up.
+    ``windows`` (2, edges of the largest graph) int64 receives where the window of each edge begins and ends, counted among
+    the edges of all graphs. As lengths ascend, both only ever move up.
     """
-    start = stop = total = 0
-    count = second.shape[0]
-    for e in range(first.shape[0]):
-        while start < count and second[start] < first[e] - reach:
+    length = graphs.length
+    start = stop = graphs.edge_start[b]
+    behind = graphs.edge_start[b + 1]
+    total = 0
+    for e in range(graphs.edge_start[a + 1] - graphs.edge_start[a]):
+        here = length[graphs.edge_start[a] + e]
+        while start < behind and length[start] < here - reach:
             start += 1
-        while stop < count and second[stop] <= first[e] + reach:
+        while stop < behind and length[stop] <= here + reach:
             stop += 1
-        low[e], high[e] = start, stop
+        windows[0, e], windows[1, e] = start, stop
         total += stop - start
     return total
 
 
 @compiled_for_speed
-def weigh(pairs: EdgePairs, unit: float) -> int:
-    """Compute W, but for the rest of the edge kernel; returns how many numbers it has.
-
-    ``unit`` is what differences of lengths are multiplied by so that the Gaussian is ``exp(-2^SQUARINGS t^2)``.
-    """
-    weight, difference = pairs.weight, pairs.difference
+def list_edge_pairs(graphs: GraphArrays, a: int, b: int, windows: np.ndarray, pairs: EdgePairs) -> None:
+    """Fill ``pairs`` for two graphs, W but for the edge kernel."""
+    weight, difference, places = pairs.weight, pairs.difference, pairs.places
+    left, right, lengths, weights = graphs.left, graphs.right, graphs.length, graphs.weight
+    first = np.uint64(graphs.edge_start[a])
+    width = np.uint32(2 * (graphs.node_start[b + 1] - graphs.node_start[b]))
+    two = np.uint32(2)
     at = np.uint64(0)
-    for e in range(np.uint64(pairs.first.left.shape[0])):
-        length, factor = pairs.first.length[e], pairs.first.weight[e]
-        begin = np.uint64(pairs.low[e])
-        count = np.uint64(pairs.high[e]) - begin
+    for e in range(np.uint64(graphs.edge_start[a + 1]) - first):
+        length, factor = lengths[first + e], weights[first + e]
+        i, j = width * left[first + e], width * right[first + e]
+        begin = np.uint64(windows[0, e])
+        count = np.uint64(windows[1, e]) - begin
         for k in range(count):
-            difference[at + k] = length - pairs.second.length[begin + k]
-            weight[at + k] = factor * pairs.second.weight[begin + k]
+            difference[at + k] = length - lengths[begin + k]
+            weight[at + k] = factor * weights[begin + k]
+            p, q = two * left[begin + k], two * right[begin + k]
+            places[0, at + k] = i + p
+            places[1, at + k] = j + q
+            places[2, at + k] = i + q
+            places[3, at + k] = j + p
         at += count
-    for k in range(at):
-        t = difference[k] * unit
-        z = t * t
-        # exp(-z), with z small: then squared until it is exp(-64 z).
-        power = 1 - z * (1 - z / 2 * (1 - z / 3 * (1 - z / 4 * (1 - z / 5 * (1 - z / 6 * (1 - z / 7 * (1 - z / 8)))))))
-        for _ in range(SQUARINGS):
-            power *= power
-        weight[k] *= power
-    return np.int64(at)
 
 
 @compiled_for_speed
-def weigh_by_labels(pairs: EdgePairs, table: np.ndarray) -> None:
-    """Multiply W by the rest of the edge kernel, ``table`` (rows, columns)."""
+def weigh_by_length(count: int, difference: np.ndarray, unit: float, weight: np.ndarray) -> None:
+    """Multiply W by the Gaussian ``exp(-2^SQUARINGS t^2)``, t being ``unit`` times ``difference``; both (room) float64."""
+    for k in range(np.uint64(count)):
+        t = difference[k] * unit
+        z = t * t
+        tail = 1 / 24 - z * (1 / 120 - z * (1 / 720 - z * (1 / 5040 - z * (1 / 40320))))
+        power = 1 - z * (1 - z * (1 / 2 - z * (1 / 6 - z * tail)))
+        for _ in range(SQUARINGS):
+            power *= power
+        weight[k] *= power
+
+
+@compiled_for_speed
+def weigh_by_labels(graphs: GraphArrays, a: int, windows: np.ndarray, tables: LabelTables, weight: np.ndarray) -> None:
+    """Multiply W by the rest of the edge kernel."""
     at = 0
-    for e in range(pairs.first.left.shape[0]):
-        row = table[pairs.first.edge_label[e]]
-        for k in range(pairs.low[e], pairs.high[e]):
-            weight = row[pairs.second.edge_label[k]]
-            pairs.weight[at] *= weight
+    for e in range(graphs.edge_start[a + 1] - graphs.edge_start[a]):
+        row = tables.edge_row[graphs.edge_start[a] + e]
+        for k in range(windows[0, e], windows[1, e]):
+            weight[at] *= tables.edges[row, tables.edge_column[k]]
             at += 1
 
 
 @compiled_for_speed
-def add_product(pairs: EdgePairs, source: np.ndarray, target: np.ndarray) -> None:
+def add_product(count: int, weight: np.ndarray, places: np.ndarray, source: np.ndarray, target: np.ndarray) -> None:
     """``target += W source`` for both right-hand sides; (2 n n') float64 each, which must not overlap."""
-    left, right, weights = pairs.second.left, pairs.second.right, pairs.weight
-    width = _TWO * np.uint64(pairs.second.root.shape[0])
-    at = np.uint64(0)
-    for e in range(np.uint64(pairs.first.left.shape[0])):
-        i, j = width * np.uint64(pairs.first.left[e]), width * np.uint64(pairs.first.right[e])
-        for k in range(np.uint64(pairs.low[e]), np.uint64(pairs.high[e])):
-            weight = weights[at]
-            p, q = _TWO * np.uint64(left[k]), _TWO * np.uint64(right[k])
-            ip, iq, jp, jq = i + p, i + q, j + p, j + q
-            target[ip] += weight * source[jq]
-            target[ip + _ONE] += weight * source[jq + _ONE]
-            target[jq] += weight * source[ip]
-            target[jq + _ONE] += weight * source[ip + _ONE]
-            target[iq] += weight * source[jp]
-            target[iq + _ONE] += weight * source[jp + _ONE]
-            target[jp] += weight * source[iq]
-            target[jp + _ONE] += weight * source[iq + _ONE]
-            at += _ONE
+    for k in range(np.uint64(count)):
+        w = weight[k]
+        ip, jq = np.uint64(places[0, k]), np.uint64(places[1, k])
+        iq, jp = np.uint64(places[2, k]), np.uint64(places[3, k])
+        target[ip] += w * source[jq]
+        target[ip + _ONE] += w * source[jq + _ONE]
+        target[jq] += w * source[ip]
+        target[jq + _ONE] += w * source[ip + _ONE]
+        target[iq] += w * source[jp]
+        target[iq + _ONE] += w * source[jp + _ONE]
+        target[jp] += w * source[iq]
+        target[jp + _ONE] += w * source[iq + _ONE]
 
 
 @compiled_for_speed
-def quadratic_forms(pairs: EdgePairs, vector: np.ndarray) -> tuple[float, float, float]:
+def quadratic_forms(
+    count: int, weight: np.ndarray, places: np.ndarray, vector: np.ndarray
+) -> tuple[float, float, float]:
     """``v' W v`` for both right-hand sides, ``vector`` (2 n n') float64: f with f, u with u, f with u.
 
     Half the work of a product, since nothing is written.
     """
-    left, right, weights = pairs.second.left, pairs.second.right, pairs.weight
-    width = _TWO * np.uint64(pairs.second.root.shape[0])
-    at = np.uint64(0)
-    f_with_f = u_with_u = f_with_u = 0.0
-    for e in range(np.uint64(pairs.first.left.shape[0])):
-        i, j = width * np.uint64(pairs.first.left[e]), width * np.uint64(pairs.first.right[e])
-        for k in range(np.uint64(pairs.low[e]), np.uint64(pairs.high[e])):
-            p, q = _TWO * np.uint64(left[k]), _TWO * np.uint64(right[k])
-            ip, iq, jp, jq = i + p, i + q, j + p, j + q
-            f_ip, f_iq, f_jp, f_jq = vector[ip], vector[iq], vector[jp], vector[jq]
-            u_ip, u_iq, u_jp, u_jq = vector[ip + _ONE], vector[iq + _ONE], vector[jp + _ONE], vector[jq + _ONE]
-            f_with_f += weights[at] * (f_ip * f_jq + f_iq * f_jp)
-            u_with_u += weights[at] * (u_ip * u_jq + u_iq * u_jp)
-            f_with_u += weights[at] * (f_ip * u_jq + f_jq * u_ip + f_iq * u_jp + f_jp * u_iq)
-            at += _ONE
-    return 2.0 * f_with_f, 2.0 * u_with_u, f_with_u
+    f_f = u_u = f_u = 0.0
+    for k in range(np.uint64(count)):
+        w = weight[k]
+        ip, jq = np.uint64(places[0, k]), np.uint64(places[1, k])
+        iq, jp = np.uint64(places[2, k]), np.uint64(places[3, k])
+        f_f += w * (vector[ip] * vector[jq] + vector[iq] * vector[jp])
+        u_u += w * (vector[ip + _ONE] * vector[jq + _ONE] + vector[iq + _ONE] * vector[jp + _ONE])
+        straight = vector[ip] * vector[jq + _ONE] + vector[jq] * vector[ip + _ONE]
+        f_u += w * (straight + vector[iq] * vector[jp + _ONE] + vector[jp] * vector[iq + _ONE])
+    return 2.0 * f_f, 2.0 * u_u, f_u
 
 
 @compiled_for_speed
-def edge_shares(pairs: EdgePairs, vector: np.ndarray, out: np.ndarray) -> None:
+def edge_shares(count: int, weight: np.ndarray, places: np.ndarray, vector: np.ndarray, out: np.ndarray) -> None:
     """What each pair of edges contributes to ``z' W x``, ``vector`` (2 n n') float64 holding x and z; ``out`` like W."""
-    left, right, weights = pairs.second.left, pairs.second.right, pairs.weight
-    width = _TWO * np.uint64(pairs.second.root.shape[0])
-    at = np.uint64(0)
-    for e in range(np.uint64(pairs.first.left.shape[0])):
-        i, j = width * np.uint64(pairs.first.left[e]), width * np.uint64(pairs.first.right[e])
-        for k in range(np.uint64(pairs.low[e]), np.uint64(pairs.high[e])):
-            p, q = _TWO * np.uint64(left[k]), _TWO * np.uint64(right[k])
-            ip, iq, jp, jq = i + p, i + q, j + p, j + q
-            straight = vector[ip] * vector[jq + _ONE] + vector[jq] * vector[ip + _ONE]
-            crossed = vector[iq] * vector[jp + _ONE] + vector[jp] * vector[iq + _ONE]
-            out[at] = weights[at] * (straight + crossed)
-            at += _ONE
+    for k in range(np.uint64(count)):
+        ip, jq = np.uint64(places[0, k]), np.uint64(places[1, k])
+        iq, jp = np.uint64(places[2, k]), np.uint64(places[3, k])
+        straight = vector[ip] * vector[jq + _ONE] + vector[jq] * vector[ip + _ONE]
+        out[k] = weight[k] * (straight + vector[iq] * vector[jp + _ONE] + vector[jp] * vector[iq + _ONE])
