@@ -58,26 +58,36 @@ class Accuracy(NamedTuple):
     max_steps: int
 
 
-#: Rows of the workspace (5, 2 n n') float64 of a product graph; in each the numbers of f at ``2 k``, those of u at ``2 k + 1``.
-RESIDUAL, SEARCH, DIRECTION, IMAGE, SOLUTION = 0, 1, 2, 3, 4  # R, S, P, A P, and V^-1 [x, z]
+class Vectors(NamedTuple):
+    """Workspace for n n' pairs of nodes; the numbers of f at ``2 k``, those of u at ``2 k + 1``."""
+
+    similarity: np.ndarray  # (n n') float64, V
+    residual: np.ndarray  # (2 n n') float64, R
+    search: np.ndarray  # (2 n n') float64, S
+    direction: np.ndarray  # (2 n n') float64, P
+    image: np.ndarray  # (2 n n') float64, W P, then A P
+    solution: np.ndarray  # (2 n n') float64, V^-1 [x, z]
 
 
 @compiled_for_speed
-def begin(
-    graphs: GraphArrays, a: int, b: int, tables: LabelTables, similarity: np.ndarray, vectors: np.ndarray
-) -> int:
-    """Fill ``similarity`` (n n') float64 with V, set up the right-hand sides; returns the number of pairs of nodes."""
-    first, last = graphs.node_start[b], graphs.node_start[b + 1]
+def begin(graphs: GraphArrays, a: int, b: int, tables: LabelTables, vectors: Vectors) -> int:
+    """Fill in V and both right-hand sides, clear the rest; returns the number of pairs of nodes."""
+    similarity, residual, search, solution = vectors.similarity, vectors.residual, vectors.search, vectors.solution
+    nodes, column, root, ratio = tables.nodes, tables.node_column, graphs.root, graphs.ratio
+    first = graphs.node_start[b]
+    count = graphs.node_start[b + 1] - first
     at = 0
     for i in range(graphs.node_start[a], graphs.node_start[a + 1]):
-        row, root, ratio = tables.node_row[i], graphs.root[i], graphs.ratio[i]
-        for p in range(first, last):
-            similarity[at] = tables.nodes[row, tables.node_column[p]]
-            vectors[RESIDUAL, 2 * at] = root * graphs.root[p]
-            vectors[RESIDUAL, 2 * at + 1] = ratio * graphs.ratio[p]
-            at += 1
-    vectors[SEARCH, : 2 * at] = 0.0
-    vectors[SOLUTION, : 2 * at] = 0.0
+        row, own_root, own_ratio = tables.node_row[i], root[i], ratio[i]
+        for p in range(count):
+            similarity[at + p] = nodes[row, column[first + p]]
+        for p in range(count):
+            residual[2 * (at + p)] = own_root * root[first + p]
+            residual[2 * (at + p) + 1] = own_ratio * ratio[first + p]
+        at += count
+    for k in range(2 * at):
+        search[k] = 0.0
+        solution[k] = 0.0
     return at
 
 
@@ -110,71 +120,79 @@ def gain(square: Symmetric, products: Square, lengths: Square) -> float:
 
 
 @compiled_for_speed
-def turn(size: int, similarity: np.ndarray, vectors: np.ndarray, mixture: Square) -> Square:
+def turn(size: int, vectors: Vectors, mixture: Square) -> Square:
     """``S = R + S mixture``, ``P = V S``, ``A P = 0``; returns P'R."""
+    similarity, residual, search = vectors.similarity, vectors.residual, vectors.search
+    direction, image = vectors.direction, vectors.image
     f_f = f_u = u_f = u_u = 0.0
     for k in range(size):
-        r, q = vectors[RESIDUAL, 2 * k], vectors[RESIDUAL, 2 * k + 1]
-        before_f, before_u = vectors[SEARCH, 2 * k], vectors[SEARCH, 2 * k + 1]
-        f = r + before_f * mixture[0] + before_u * mixture[2]
-        u = q + before_f * mixture[1] + before_u * mixture[3]
-        vectors[SEARCH, 2 * k], vectors[SEARCH, 2 * k + 1] = f, u
+        r, q = residual[2 * k], residual[2 * k + 1]
+        f = r + search[2 * k] * mixture[0] + search[2 * k + 1] * mixture[2]
+        u = q + search[2 * k] * mixture[1] + search[2 * k + 1] * mixture[3]
+        search[2 * k], search[2 * k + 1] = f, u
         f *= similarity[k]
         u *= similarity[k]
-        vectors[DIRECTION, 2 * k], vectors[DIRECTION, 2 * k + 1] = f, u
-        vectors[IMAGE, 2 * k], vectors[IMAGE, 2 * k + 1] = 0.0, 0.0
+        direction[2 * k], direction[2 * k + 1] = f, u
         f_f += f * r
         f_u += f * q
         u_f += u * r
         u_u += u * q
+    for k in range(2 * size):
+        image[k] = 0.0
     return f_f, f_u, u_f, u_u
 
 
 @compiled_for_speed
-def curvature(size: int, vectors: np.ndarray) -> Symmetric:
+def curvature(size: int, vectors: Vectors) -> Symmetric:
     """``A P = S - W P``; returns ``P' A P``."""
+    search, direction, image = vectors.search, vectors.direction, vectors.image
     f_f = u_u = f_u = 0.0
     for k in range(size):
-        f = vectors[SEARCH, 2 * k] - vectors[IMAGE, 2 * k]
-        u = vectors[SEARCH, 2 * k + 1] - vectors[IMAGE, 2 * k + 1]
-        vectors[IMAGE, 2 * k], vectors[IMAGE, 2 * k + 1] = f, u
-        f_f += f * vectors[DIRECTION, 2 * k]
-        u_u += u * vectors[DIRECTION, 2 * k + 1]
-        f_u += f * vectors[DIRECTION, 2 * k + 1]
+        f, u = search[2 * k] - image[2 * k], search[2 * k + 1] - image[2 * k + 1]
+        image[2 * k], image[2 * k + 1] = f, u
+        f_f += f * direction[2 * k]
+        u_u += u * direction[2 * k + 1]
+        f_u += f * direction[2 * k + 1]
     return f_f, u_u, f_u
 
 
 @compiled_for_speed
-def advance(size: int, similarity: np.ndarray, vectors: np.ndarray, lengths: Square) -> Symmetric:
-    """``R -= A P lengths`` and ``V^-1 [x, z] += S lengths``; returns ``R' V R``."""
+def advance(size: int, vectors: Vectors, lengths: Square) -> Symmetric:
+    """``R -= A P lengths``; returns ``R' V R``."""
+    similarity, residual, image = vectors.similarity, vectors.residual, vectors.image
     f_f = u_u = f_u = 0.0
     for k in range(size):
-        f, u = vectors[IMAGE, 2 * k], vectors[IMAGE, 2 * k + 1]
-        r = vectors[RESIDUAL, 2 * k] - f * lengths[0] - u * lengths[2]
-        q = vectors[RESIDUAL, 2 * k + 1] - f * lengths[1] - u * lengths[3]
-        vectors[RESIDUAL, 2 * k], vectors[RESIDUAL, 2 * k + 1] = r, q
+        f, u = image[2 * k], image[2 * k + 1]
+        r = residual[2 * k] - f * lengths[0] - u * lengths[2]
+        q = residual[2 * k + 1] - f * lengths[1] - u * lengths[3]
+        residual[2 * k], residual[2 * k + 1] = r, q
         f_f += similarity[k] * r * r
         u_u += similarity[k] * q * q
         f_u += similarity[k] * r * q
-    for k in range(size):
-        f, u = vectors[SEARCH, 2 * k], vectors[SEARCH, 2 * k + 1]
-        vectors[SOLUTION, 2 * k] += f * lengths[0] + u * lengths[2]
-        vectors[SOLUTION, 2 * k + 1] += f * lengths[1] + u * lengths[3]
     return f_f, u_u, f_u
+
+
+@compiled_for_speed
+def move(size: int, vectors: Vectors, lengths: Square) -> None:
+    """``V^-1 [x, z] += S lengths``."""
+    search, solution = vectors.search, vectors.solution
+    for k in range(size):
+        f, u = search[2 * k], search[2 * k + 1]
+        solution[2 * k] += f * lengths[0] + u * lengths[2]
+        solution[2 * k + 1] += f * lengths[1] + u * lengths[3]
 
 
 @compiled_for_speed
 def solve(
-    count: int, pairs: EdgePairs, size: int, similarity: np.ndarray, vectors: np.ndarray, accuracy: Accuracy
+    count: int, pairs: EdgePairs, size: int, vectors: Vectors, accuracy: Accuracy
 ) -> tuple[float, int]:
     """K and the number of products with W that it took; -1 if these were not enough.
 
-    ``similarity`` (n n') and ``vectors`` (5, 2 n n') as :func:`begin` left them for ``size`` pairs of nodes; W has ``count``
-    pairs of edges.
+    W has ``count`` pairs of edges; ``vectors`` are as :func:`begin` left them for ``size`` pairs of nodes.
     """
-    weight, places = pairs.weight, pairs.places
-    direction, image = vectors[DIRECTION], vectors[IMAGE]
-    products = turn(size, similarity, vectors, (0.0, 0.0, 0.0, 0.0))
+    weight, straight, crossed = pairs.weight, pairs.straight, pairs.crossed
+    direction, image = vectors.direction, vectors.image
+    products = turn(size, vectors, (0.0, 0.0, 0.0, 0.0))
     norms = products[0], products[3], products[1]
     limit_f, limit_u = norms[0] * accuracy.residual**2, norms[1] * accuracy.residual**2
     value, remainder, after_next = 0.0, np.inf, np.inf
@@ -183,22 +201,24 @@ def solve(
             if norms[0] <= limit_f and norms[1] <= limit_u and remainder <= accuracy.value * abs(value):
                 return value + norms[2], step
         elif after_next <= accuracy.value * abs(value):
-            f_f, u_u, f_u = quadratic_forms(count, weight, places, direction)
+            f_f, u_u, f_u = quadratic_forms(count, weight, straight, crossed, direction)
             s_f_f, s_u_u, s_f_u = curvature(size, vectors)
             square = s_f_f - f_f, s_u_u - u_u, s_f_u - f_u
             return value + gain(square, products, quotient(square, products)), step
         if step == accuracy.max_steps or not np.isfinite(value):
             break
-        add_product(count, weight, places, direction, image)
+        add_product(count, weight, straight, crossed, direction, image)
         square = curvature(size, vectors)
         lengths = quotient(square, products)
         value += gain(square, products, lengths)
-        left = advance(size, similarity, vectors, lengths)
+        if accuracy.residual > 0.0:
+            move(size, vectors, lengths)
+        left = advance(size, vectors, lengths)
         shrunk = max(left[0] / norms[0] if norms[0] > 0.0 else 0.0, left[1] / norms[1] if norms[1] > 0.0 else 0.0)
         rate = np.sqrt(min(shrunk, _SLOWEST))
         # Beyond q'Vr, which is added to K where there is no last step, q' A^-1 r has a geometric series in that rate.
         remainder = _CAUTION * np.sqrt(left[0] * left[1]) * rate / (1.0 - rate)
         after_next = remainder * rate
-        products = turn(size, similarity, vectors, quotient(norms, (left[0], left[2], left[2], left[1])))
+        products = turn(size, vectors, quotient(norms, (left[0], left[2], left[2], left[1])))
         norms = left
     return value, -1

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mislabel._common.compiled_loops import compiled_for_speed
-from mislabel.kernels.graphs.marginalized.block_cg_loops import DIRECTION, SOLUTION, Accuracy, begin, solve
+from mislabel.kernels.graphs.marginalized.block_cg_loops import Accuracy, Vectors, begin, solve
 from mislabel.kernels.graphs.marginalized.product_loops import (
     SQUARINGS,
     EdgePairs,
@@ -50,8 +50,14 @@ def largest(starts: np.ndarray) -> int:
 
 
 @compiled_for_speed
+def room_for(count: int) -> EdgePairs:
+    """Room for so many pairs of edges."""
+    return EdgePairs(np.empty(count), np.empty(count), np.empty(count, np.uint64), np.empty(count, np.uint64))
+
+
+@compiled_for_speed
 def differentiate_by_nodes(
-    graphs: GraphArrays, a: int, b: int, tables: LabelTables, vectors: np.ndarray, out: np.ndarray
+    graphs: GraphArrays, a: int, b: int, tables: LabelTables, solution: np.ndarray, out: np.ndarray
 ) -> None:
     """``out`` (P) float64: ``(V^-1 z)' dV (V^-1 x)`` for the parameters of the node kernel."""
     first, last = graphs.node_start[b], graphs.node_start[b + 1]
@@ -59,7 +65,7 @@ def differentiate_by_nodes(
     for i in range(graphs.node_start[a], graphs.node_start[a + 1]):
         row = tables.node_row[i]
         for p in range(first, last):
-            change = vectors[SOLUTION, 2 * at] * vectors[SOLUTION, 2 * at + 1]
+            change = solution[2 * at] * solution[2 * at + 1]
             for k in range(out.shape[0]):
                 out[k] += change * tables.node_gradient[k, row, tables.node_column[p]]
             at += 1
@@ -84,18 +90,18 @@ def differentiate_by_edges(
 
 @compiled_for_speed
 def differentiate(
-    size: int, count: int, pairs: EdgePairs, unit: float, similarity: np.ndarray, vectors: np.ndarray, out: np.ndarray
+    size: int, count: int, pairs: EdgePairs, unit: float, vectors: Vectors, out: np.ndarray
 ) -> np.ndarray:
     """``out`` (2) float64: derivatives of K by the logarithms of the size of W (``z'Wx``) and of the length scale s.
 
     As ``dW / dlog s = W (l - l')^2 / s^2``, the second is a sum over what each of ``count`` pairs of edges contributes to the
     first, which is returned. ``vectors`` of ``size`` pairs of nodes holds both solutions.
     """
+    similarity, solution, both = vectors.similarity, vectors.solution, vectors.direction
     difference, share = pairs.difference, np.empty(count)
     for k in range(size):
-        vectors[DIRECTION, 2 * k] = similarity[k] * vectors[SOLUTION, 2 * k]
-        vectors[DIRECTION, 2 * k + 1] = similarity[k] * vectors[SOLUTION, 2 * k + 1]
-    edge_shares(count, pairs.weight, pairs.places, vectors[DIRECTION], share)
+        both[2 * k], both[2 * k + 1] = similarity[k] * solution[2 * k], similarity[k] * solution[2 * k + 1]
+    edge_shares(count, pairs.weight, pairs.straight, pairs.crossed, both, share)
     total = by_length = 0.0
     for k in range(count):
         t = difference[k] * unit
@@ -128,29 +134,30 @@ def evaluate_pairs(
 ) -> None:
     """Fill ``results`` for the pairs of graphs ``numbers``, (pairs, 2) int64."""
     most = largest(graphs.node_start) ** 2
-    similarity, vectors = np.empty(most), np.empty((5, 2 * most))
+    both = np.empty((5, 2 * most))
+    vectors = Vectors(np.empty(most), both[0], both[1], both[2], both[3], both[4])
     windows = np.empty((2, largest(graphs.edge_start)), np.int64)
-    pairs = EdgePairs(np.empty(_ROOM), np.empty(_ROOM), np.empty((4, _ROOM), np.uint32))
+    pairs = room_for(_ROOM)
     n_node = tables.node_gradient.shape[0]
     filled = 0
     for number in range(numbers.shape[0]):
         a, b = numbers[number, 0], numbers[number, 1]
         count = find_windows(graphs, a, b, gaussian.reach, windows)
         if count > pairs.weight.shape[0]:
-            pairs = EdgePairs(np.empty(2 * count), np.empty(2 * count), np.empty((4, 2 * count), np.uint32))
+            pairs = room_for(2 * count)
         list_edge_pairs(graphs, a, b, windows, pairs)
         weigh_by_length(count, pairs.difference, gaussian.unit, pairs.weight)
         if not tables.trivial:
             weigh_by_labels(graphs, a, windows, tables, pairs.weight)
-        size = begin(graphs, a, b, tables, similarity, vectors)
-        results.values[number], results.steps[number] = solve(count, pairs, size, similarity, vectors, accuracy)
+        size = begin(graphs, a, b, tables, vectors)
+        results.values[number], results.steps[number] = solve(count, pairs, size, vectors, accuracy)
         if results.gradient.shape[0] > 0:
             out = results.gradient[number]
             out[:] = 0.0
-            share = differentiate(size, count, pairs, gaussian.unit, similarity, vectors, out[:2])
-            differentiate_by_nodes(graphs, a, b, tables, vectors, out[2 : 2 + n_node])
+            share = differentiate(size, count, pairs, gaussian.unit, vectors, out[:2])
+            differentiate_by_nodes(graphs, a, b, tables, vectors.solution, out[2 : 2 + n_node])
             if not tables.trivial:
                 differentiate_by_edges(graphs, a, windows, tables, share, out[2 + n_node :])
         if results.nodal.shape[0] > 0:
-            nodal(graphs, a, b, similarity, vectors[SOLUTION], results.nodal[filled : filled + size])
+            nodal(graphs, a, b, vectors.similarity, vectors.solution, results.nodal[filled : filled + size])
             filled += size

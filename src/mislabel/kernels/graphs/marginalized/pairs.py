@@ -202,11 +202,13 @@ def _graph_arrays(packed: PackedGraphs, walk: Walk) -> GraphArrays:
     """What the loops look at, under given stopping and starting probabilities."""
     root = np.sqrt(packed.degree / (1.0 - walk.stopping))
     shift = np.repeat(packed.node_start[:-1], np.diff(packed.edge_start))
+    left, right = 2 * packed.left.astype(np.uint64), 2 * packed.right.astype(np.uint64)
+    half = np.uint64(32)
     return GraphArrays(
         packed.node_start,
         packed.edge_start,
-        packed.left.astype(np.uint32),
-        packed.right.astype(np.uint32),
+        left | right << half,
+        right | left << half,
         packed.length,
         packed.weight / (root[packed.left + shift] * root[packed.right + shift]),
         root,
