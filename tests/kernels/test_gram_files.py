@@ -26,7 +26,7 @@ from mislabel.kernels import (
     gram_matrix,
 )
 from mislabel.kernels.fingerprints import digest_of
-from mislabel.kernels.graphs import gram
+from mislabel.kernels import gram
 
 POINTS = np.random.default_rng(0).normal(size=(23, 3))
 FEW = POINTS[:9]  # six blocks

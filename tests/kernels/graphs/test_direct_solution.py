@@ -16,7 +16,7 @@ from mislabel.kernels import (
     TensorProduct,
     WeightedSum,
 )
-from mislabel.kernels.graphs import direct_solution, engine
+from mislabel.kernels.graphs.marginalized import direct_solution, pairs
 from mislabel.kernels.on_data import KernelOnData
 from mislabel.linalg.cost import CostMeter
 from mislabel.noise.marginal import INFEASIBLE, MarginalObjective
@@ -45,7 +45,7 @@ KERNELS = {
 
 @pytest.fixture
 def every_pair_is_hard(monkeypatch):
-    monkeypatch.setattr(engine, "MAX_STEPS", 0)
+    monkeypatch.setattr(pairs, "MOST_STEPS", 0)
 
 
 @pytest.mark.usefixtures("every_pair_is_hard")
@@ -56,7 +56,7 @@ def test_direct_solutions_agree_with_iterated_ones(name, most_dense, monkeypatch
     monkeypatch.setattr(direct_solution, "MOST_DENSE", most_dense)
     direct = kernel(GRAPHS, eval_gradient=True)
     values, nodal, rectangle = kernel(GRAPHS), kernel(GRAPHS, nodal=True), kernel(GRAPHS[:2], GRAPHS[2:], nodal=True)
-    monkeypatch.setattr(engine, "MAX_STEPS", 400)
+    monkeypatch.setattr(pairs, "MOST_STEPS", 400)
     expected = kernel(GRAPHS, eval_gradient=True)
     np.testing.assert_allclose(values, expected[0], rtol=1e-9)
     for found, other in zip(direct, expected, strict=True):
@@ -73,10 +73,9 @@ def test_direct_solutions_are_the_definition():
         assert kernel([one], [two])[0, 0] == pytest.approx(expected, rel=1e-11)
 
 
-def test_single_precision_falls_back_to_double_and_then_to_direct_solutions(monkeypatch):
+def test_single_precision_falls_back_to_direct_solutions(monkeypatch):
     expected = MolecularKernel(0.05, 0.4, 0.1, **EXACT)(GRAPHS, eval_gradient=True)
-    monkeypatch.setattr(engine, "MAX_STEPS", 0)
-    monkeypatch.setattr(engine, "SINGLE_STEPS", 0)
+    monkeypatch.setattr(pairs, "MOST_STEPS", 0)
     found = MolecularKernel(0.05, 0.4, 0.1)(GRAPHS, eval_gradient=True)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6 * np.abs(other).max())
@@ -91,7 +90,7 @@ def test_nodes_without_any_similarity_have_derivatives(dtype):
         return MarginalizedGraphKernel(nodes, SquaredExponential("length", 0.2), 0.05, dtype=dtype)
 
     point = np.log([0.4, 0.02])
-    slopes = kernel(point).prepared(GRAPHS).values_and_slopes(np.array([[3, 7]]))[1]
+    slopes = kernel(point).prepared(GRAPHS).values_and_gradients(np.array([[3, 7]]))[1]
     exact = naive.finite_difference(
         lambda logs: kernel(logs).set_params(**EXACT)([GRAPHS[3]], [GRAPHS[7]])[0, 0], point, 1e-5
     )
@@ -121,7 +120,7 @@ def test_two_molecules_at_the_bounds_of_their_kernel():
     expected, nodal = definition(1 / 300)
     pair = np.array([[0, 1]])
     for dtype in ("float64", "float32"):
-        values, slopes = kernel(dtype=dtype).prepared([one, two]).values_and_slopes(pair)
+        values, slopes = kernel(dtype=dtype).prepared([one, two]).values_and_gradients(pair)
         assert values[0] == pytest.approx(expected, rel=1e-7)
         assert kernel(dtype=dtype)([one], [two])[0, 0] == pytest.approx(expected, rel=1e-7)
         by_log_stopping = naive.finite_difference(lambda log: definition(np.exp(log[0]))[0], [np.log(1 / 300)], 1e-5)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from mislabel import LabelNoiseRegressor
 from mislabel.errors import GramFileError, InvalidGraphError, InvalidParameterError
 from mislabel.kernels import ElectronicTerm, FarWalk, Graph, MolecularKernel, gram_matrix
-from mislabel.kernels.graphs.extended_huckel import BOHR, ELEMENTS, PARAMETERS, electrons_of, slater_overlaps
+from mislabel.kernels.graphs.molecular.extended_huckel import BOHR, ELEMENTS, PARAMETERS, electrons_of, slater_overlaps
 from tests.kernels.graphs.slopes import assert_slopes
 
 EXACT = {"tol": 1e-12, "dtype": "float64"}
@@ -81,7 +81,7 @@ def test_overlaps_are_those_of_normalised_orbitals(first, second, distance):
 
 def test_overlaps_are_those_of_another_program():
     chem, huckel = pytest.importorskip("rdkit.Chem"), pytest.importorskip("rdkit.Chem.rdEHTTools")
-    from mislabel.kernels.graphs.extended_huckel import _matrices
+    from mislabel.kernels.graphs.molecular.extended_huckel import _matrices
 
     for atoms in (molecule("CH3OH"), molecule("SO2"), molecule("CH3Cl"), molecule("PH3"), molecule("SiH4")):
         found = chem.RWMol()

@@ -19,8 +19,8 @@ from mislabel.kernels import (
     WeightedSum,
     gram_matrix,
 )
-from mislabel.kernels.graphs import engine, packing, two_sided_loops
-from mislabel.kernels.graphs.vector_loops import CAN_PACK
+from mislabel.kernels.graphs.marginalized import block_cg_loops, pairs
+from mislabel.kernels.graphs.marginalized.packing import Columns, PackedGraphs
 from tests import naive
 
 ase_build = pytest.importorskip("ase.build", reason="ASE is not installed")
@@ -73,21 +73,56 @@ def test_both_systems_are_the_same_for_regular_graphs(sizes, dtype, tolerance):
 
 
 def test_mixtures_of_directions():
-    square, right = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([[0.5, 0.2], [0.2, 0.9]])
-    f_of_f, u_of_u, f_of_u, u_of_f = two_sided_loops._mixture((3.0, 2.0, 1.0), (0.5, 0.9, 0.2))
-    np.testing.assert_allclose([[f_of_f, u_of_f], [f_of_u, u_of_u]], np.linalg.solve(square, right))
+    square, right = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([[0.5, 0.2], [0.3, 0.9]])
+    found = block_cg_loops.quotient((3.0, 2.0, 1.0), tuple(right.ravel()))
+    np.testing.assert_allclose(np.reshape(found, (2, 2)), np.linalg.solve(square, right))
     # Nearly the same direction twice, and none at all.
-    assert two_sided_loops._mixture((4.0, 1.0, 2.0 - 1e-9), (2.0, 0.25, 0.7)) == (0.5, 0.25, 0.0, 0.0)
-    assert two_sided_loops._mixture((0.0, 1.0, 0.0), (2.0, 0.25, 0.7)) == (0.0, 0.25, 0.0, 0.0)
+    assert block_cg_loops.quotient((4.0, 1.0, 2.0 - 1e-9), (2.0, 0.7, 0.7, 0.25)) == (0.5, 0.0, 0.0, 0.25)
+    assert block_cg_loops.quotient((0.0, 1.0, 0.0), (2.0, 0.7, 0.7, 0.25)) == (0.0, 0.0, 0.0, 0.25)
     # Nobody moves along directions of negative curvature.
-    assert two_sided_loops._mixture((-3.0, -2.0, 1.0), (0.5, 0.9, 0.2)) == (0.0, 0.0, 0.0, 0.0)
+    assert block_cg_loops.quotient((-3.0, -2.0, 1.0), (0.5, 0.2, 0.2, 0.9)) == (0.0, 0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("owners", [0, 1, 300, 70_000])
-def test_edges_are_sorted_by_graph_and_length(owners, rng):
-    owner = np.repeat(np.arange(owners), rng.integers(0, 4, owners))
-    lengths = rng.random(owner.size)
-    np.testing.assert_array_equal(packing._sorted_within(owner, lengths), np.lexsort((lengths, owner)))
+def test_a_gain_is_what_a_step_takes_out_of_the_remainder(rng):
+    matrix = rng.normal(size=(6, 6))
+    matrix = matrix @ matrix.T + np.eye(6)
+    directions, residuals, lengths = rng.normal(size=(6, 2)), rng.normal(size=(6, 2)), rng.normal(size=(2, 2))
+    left = residuals - matrix @ directions @ lengths
+    before, after = (r[:, 1] @ np.linalg.solve(matrix, r[:, 0]) for r in (residuals, left))
+    square, products = directions.T @ matrix @ directions, directions.T @ residuals
+    gain = block_cg_loops.gain(
+        (square[0, 0], square[1, 1], square[0, 1]), tuple(products.ravel()), tuple(lengths.ravel())
+    )
+    assert gain == pytest.approx(before - after, rel=1e-10)
+
+
+@pytest.mark.parametrize("owners", [0, 1, 300])
+def test_edges_are_packed_by_graph_and_length(owners, rng):
+    graphs = []
+    for _ in range(owners):
+        count = int(rng.integers(0, 4))
+        graphs.append(Graph(2, [(0, 1)] * count, rng.uniform(0.1, 1.0, count), {}, {"length": rng.random(count)}))
+    packed = PackedGraphs.pack(graphs, Columns(frozenset(), frozenset(), "length"))
+    for number, graph in enumerate(graphs):
+        _, edges = packed.within(number)
+        order = np.argsort(graph.edge_labels["length"])
+        np.testing.assert_array_equal(packed.length[edges], graph.edge_labels["length"][order])
+        np.testing.assert_array_equal(packed.weight[edges], graph.weights[order])
+
+
+def test_graphs_are_packed_once_for_all_hyperparameters(monkeypatch):
+    packed = []
+    pack = PackedGraphs.pack
+    monkeypatch.setattr(PackedGraphs, "pack", lambda graphs, columns: packed.append(len(graphs)) or pack(graphs, columns))
+    graphs = [tent("CH4"), tent("H2O"), tent("NH3")]
+    kernel = MolecularKernel(hydrogen_weight=0.5)
+    kernel(graphs)
+    for step in (0.1, 0.2):
+        kernel = kernel.clone_with_theta(kernel.theta - step)
+        np.testing.assert_allclose(kernel(graphs), clone(kernel)(graphs[:2] + graphs[2:]), rtol=1e-12)
+    assert packed == [3, 3, 3]  # once by the first kernel, twice by those that know nothing of it
+    kernel(graphs[:2])
+    assert packed[3:] == [2]
 
 
 @pytest.mark.parametrize("pair", KNOWN, ids="-".join)
@@ -181,24 +216,6 @@ def test_starting_weights_must_be_positive(weight):
         MarginalizedGraphKernel(starting_attribute="begin")([graph])
 
 
-@pytest.mark.skipif(not CAN_PACK, reason="this processor cannot pack vectors: no tail is split off")
-@pytest.mark.parametrize(("dtype", "tol", "tolerance"), [("float64", 1e-12, 1e-12), ("float32", 1e-7, 1e-7)])
-@pytest.mark.parametrize("light", [1e4, None])
-def test_the_tail_is_accounted_for(dtype, tol, tolerance, light, monkeypatch):
-    # With a limit of 1e4 so much is left out of the systems that they are solved again in whole, until less is.
-    graphs = [tent(name) for name in ("CH4", "C6H6", "C2H6", "CH3CH2OH", "H2O")]
-    kernel = MolecularKernel(0.05, 0.3, 0.04, tol=tol, dtype=dtype)
-    monkeypatch.setattr(engine, "CAN_REORDER", False)
-    with monkeypatch.context() as without_tail:
-        without_tail.setattr(packing, "LIGHT", 0.0)
-        whole = kernel(graphs)
-    if light is not None:
-        monkeypatch.setattr(packing, "LIGHT", light)
-    split = kernel(graphs)
-    np.testing.assert_allclose(split, whole, rtol=tolerance)
-    assert light is not None or (split != whole).any()
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_graphs_without_anything_in_common(dtype):
     # Similarities of their nodes are too small for the format.
@@ -210,7 +227,7 @@ def test_graphs_without_anything_in_common(dtype):
 
 
 def test_large_graphs_get_room_for_their_pairs_of_edges(rng):
-    # More pairs of edges than there is room for to begin with, and offsets beyond 16 bits.
+    # More pairs of edges than there is room for to begin with.
     size = 70
     edges = [(i, j) for i in range(size) for j in range(i + 1, size) if rng.random() < 0.2]
     lengths = rng.uniform(1.0, 1.3, len(edges))
@@ -345,16 +362,16 @@ def test_protocol():
     assert not kernel.requires_vector_input
 
 
-def test_many_kinds_of_labels_use_tables_of_their_own(monkeypatch):
+def test_many_labels_use_tables_of_their_own(monkeypatch):
     graphs = [random_graph(seed) for seed in range(8)]
     kernel = MarginalizedGraphKernel(SquaredExponential("charge", 0.5), RationalQuadratic("length", 0.2), 0.2, **EXACT)
     whole = kernel(graphs)
-    monkeypatch.setattr(engine, "MAX_KINDS", 1)
-    monkeypatch.setattr(engine, "_TABLE_ENTRIES", 400)
+    monkeypatch.setattr(pairs, "MOST_LABELS", 1)
+    monkeypatch.setattr(pairs, "_TABLE_ENTRIES", 400)
     np.testing.assert_allclose(kernel(graphs), whole, rtol=1e-12)
 
 
-def test_large_graphs_need_wide_offsets():
+def test_a_large_graph_with_a_small_one():
     rng = np.random.default_rng(0)
     big = Graph(
         300, [(i, i + 1) for i in range(299)], None, {"element": rng.integers(1, 3, 300)}, {"length": np.ones(299)}

@@ -9,8 +9,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from mislabel.errors import GramFileError, InvalidParameterError
-from mislabel.kernels import MolecularKernel, gram_matrix
-from mislabel.kernels.graphs import gram
+from mislabel.kernels import MolecularKernel, gram, gram_matrix
 from mislabel.kernels.matrix_blocks import Blocks
 from tests.kernels.graphs.test_marginalized import random_graph
 
@@ -93,8 +92,7 @@ def test_matrices_are_not_mixed(tmp_path):
 
 SCRIPT = """
 import sys, time
-from mislabel.kernels import MolecularKernel, gram_matrix
-from mislabel.kernels.graphs import gram
+from mislabel.kernels import MolecularKernel, gram, gram_matrix
 from mislabel.kernels.matrix_blocks import Blocks
 from tests.kernels.graphs.test_marginalized import random_graph
 gram.BLOCK_PAIRS = 16
