@@ -22,11 +22,11 @@ from mislabel.kernels import (
     PrecomputedKernel,
     TensorProduct,
     fingerprints,
+    gram,
     gram_files,
     gram_matrix,
 )
 from mislabel.kernels.fingerprints import digest_of
-from mislabel.kernels import gram
 
 POINTS = np.random.default_rng(0).normal(size=(23, 3))
 FEW = POINTS[:9]  # six blocks

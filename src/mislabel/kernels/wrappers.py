@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mislabel.errors import InvalidParameterError
-from mislabel.kernels.contract import PreparedKernel, fewest
 from mislabel.kernels.block_kernel import BlockKernel, Bounds, Parameter, with_itself
+from mislabel.kernels.contract import PreparedKernel, fewest
 from mislabel.linalg.contract import FloatArray, IntArray
 
 
@@ -48,7 +48,9 @@ class PreparedNormalized(PreparedAround):
         values, gradients = self.inner.values_and_gradients(pairs)
         (left, left_gradients), (right, right_gradients) = self._diagonals_with_gradients
         i, j = pairs.T
-        relative = gradients / values[:, None] - 0.5 * (left_gradients[i] / left[i, None] + right_gradients[j] / right[j, None])
+        relative = gradients / values[:, None] - 0.5 * (
+            left_gradients[i] / left[i, None] + right_gradients[j] / right[j, None]
+        )
         normalized = _exact_diagonal(self, pairs, values / np.sqrt(left[i] * right[j]))
         return normalized, normalized[:, None] * relative
 
@@ -64,7 +66,9 @@ class PreparedNormalized(PreparedAround):
     def _diagonals_with_gradients(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
         if "with gradients" not in self.__dict__:
             left = self.left.values_and_gradients(with_itself(self.left.shape[0]))
-            right = left if self.right is self.left else self.right.values_and_gradients(with_itself(self.right.shape[0]))
+            right = (
+                left if self.right is self.left else self.right.values_and_gradients(with_itself(self.right.shape[0]))
+            )
             self.__dict__["with gradients"] = (left, right)
         return self.__dict__["with gradients"]  # type: ignore[no-any-return]
 

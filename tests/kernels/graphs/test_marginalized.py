@@ -113,7 +113,9 @@ def test_edges_are_packed_by_graph_and_length(owners, rng):
 def test_graphs_are_packed_once_for_all_hyperparameters(monkeypatch):
     packed = []
     pack = PackedGraphs.pack
-    monkeypatch.setattr(PackedGraphs, "pack", lambda graphs, columns: packed.append(len(graphs)) or pack(graphs, columns))
+    monkeypatch.setattr(
+        PackedGraphs, "pack", lambda graphs, columns: packed.append(len(graphs)) or pack(graphs, columns)
+    )
     graphs = [tent("CH4"), tent("H2O"), tent("NH3")]
     kernel = MolecularKernel(hydrogen_weight=0.5)
     kernel(graphs)

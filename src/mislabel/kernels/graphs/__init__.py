@@ -5,12 +5,7 @@ from typing import TYPE_CHECKING
 from mislabel._common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from mislabel.kernels.graphs.molecular.electronic_term import ElectronicTerm
-    from mislabel.kernels.graphs.molecular.far_walk import FarWalk
     from mislabel.kernels.gram import gram_matrix
-    from mislabel.kernels.graphs.graph import Graph
-    from mislabel.kernels.graphs.marginalized.kernel import MarginalizedGraphKernel
-    from mislabel.kernels.graphs.molecular.kernel import MolecularKernel, bond_kernel
     from mislabel.kernels.graphs.attribute_kernels import (
         Constant,
         KroneckerDelta,
@@ -19,6 +14,11 @@ if TYPE_CHECKING:
         TensorProduct,
         WeightedSum,
     )
+    from mislabel.kernels.graphs.graph import Graph
+    from mislabel.kernels.graphs.marginalized.kernel import MarginalizedGraphKernel
+    from mislabel.kernels.graphs.molecular.electronic_term import ElectronicTerm
+    from mislabel.kernels.graphs.molecular.far_walk import FarWalk
+    from mislabel.kernels.graphs.molecular.kernel import MolecularKernel, bond_kernel
     from mislabel.kernels.wrappers import Normalized, Power
 
 __all__ = [

@@ -267,7 +267,9 @@ class WeightedSum(AttributeKernel):
 
     def gradients(self, left: Attributes, right: Attributes) -> list[FloatArray]:
         by_weight = [weight * kernel.table(left, right) for weight, kernel in self.terms]
-        return by_weight + [weight * change for weight, kernel in self.terms for change in kernel.gradients(left, right)]
+        return by_weight + [
+            weight * change for weight, kernel in self.terms for change in kernel.gradients(left, right)
+        ]
 
 
 def split_gaussian(kernel: AttributeKernel) -> tuple[SquaredExponential | None, AttributeKernel | None]:

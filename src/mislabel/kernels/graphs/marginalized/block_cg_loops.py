@@ -114,7 +114,9 @@ def quotient(square: Symmetric, right: Square) -> Square:
 def gain(square: Symmetric, products: Square, lengths: Square) -> float:
     """What a step adds to K: the formula above with C ``square``, P'R ``products`` and a ``lengths``."""
     f, u, mixed = square
-    first_order = products[1] * lengths[0] + products[3] * lengths[2] + products[0] * lengths[1] + products[2] * lengths[3]
+    first_order = (
+        products[1] * lengths[0] + products[3] * lengths[2] + products[0] * lengths[1] + products[2] * lengths[3]
+    )
     image_f, image_u = f * lengths[0] + mixed * lengths[2], mixed * lengths[0] + u * lengths[2]
     return first_order - lengths[1] * image_f - lengths[3] * image_u
 
@@ -183,9 +185,7 @@ def move(size: int, vectors: Vectors, lengths: Square) -> None:
 
 
 @compiled_for_speed
-def solve(
-    count: int, pairs: EdgePairs, size: int, vectors: Vectors, accuracy: Accuracy
-) -> tuple[float, int]:
+def solve(count: int, pairs: EdgePairs, size: int, vectors: Vectors, accuracy: Accuracy) -> tuple[float, int]:
     """K and the number of products with W that it took; -1 if these were not enough.
 
     W has ``count`` pairs of edges; ``vectors`` are as :func:`begin` left them for ``size`` pairs of nodes.

@@ -112,9 +112,7 @@ def differentiate(
 
 
 @compiled_for_speed
-def nodal(
-    graphs: GraphArrays, a: int, b: int, similarity: np.ndarray, solution: np.ndarray, out: np.ndarray
-) -> None:
+def nodal(graphs: GraphArrays, a: int, b: int, similarity: np.ndarray, solution: np.ndarray, out: np.ndarray) -> None:
     """``out`` (n n') float64: x / f, given V and V^-1 x."""
     at = 0
     for i in range(graphs.node_start[a], graphs.node_start[a + 1]):

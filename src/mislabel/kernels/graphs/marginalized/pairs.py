@@ -101,9 +101,7 @@ class PreparedWalk:
         ends = np.cumsum([rows * columns for rows, columns in shapes])[:-1]
         return [part.reshape(shape) for part, shape in zip(np.split(found, ends), shapes, strict=True)]
 
-    def _evaluate(
-        self, pairs: IntArray, accuracy: Accuracy, *, gradient: bool = False, nodal: bool = False
-    ) -> Results:
+    def _evaluate(self, pairs: IntArray, accuracy: Accuracy, *, gradient: bool = False, nodal: bool = False) -> Results:
         """Evaluate pairs, in parts whose tables of labels stay small."""
         pairs = np.ascontiguousarray(pairs + np.array([0, self._offset]))
         n_parameters = 2 + len(self.walk.node_kernel.parameters()) + (len(self._rest.parameters()) if self._rest else 0)
@@ -161,17 +159,15 @@ class PreparedWalk:
 
     def _solve_directly(self, first: int, second: int, gradient: bool) -> Solution:
         """One pair by a direct solution."""
-        sides = [self._one_graph(graph) for graph in (first, second)]
+        one, two = self._one_graph(first), self._one_graph(second)
         packed = self.packed
-        nodes, by_nodes = _table(
-            self.walk.node_kernel, packed.node_labels, *(side.node_label for side in sides), gradient
-        )
-        edges, by_edges = _table(self._rest, packed.edge_labels, *(side.edge_label for side in sides), gradient)
-        squared = ((sides[0].length[:, None] - sides[1].length) / self._scale) ** 2
+        nodes, by_nodes = _table(self.walk.node_kernel, packed.node_labels, one.node_label, two.node_label, gradient)
+        edges, by_edges = _table(self._rest, packed.edge_labels, one.edge_label, two.edge_label, gradient)
+        squared = ((one.length[:, None] - two.length) / self._scale) ** 2
         alike = np.exp(-0.5 * squared)
         changes = [edges * alike * squared, *(change * alike for change in by_edges)] if gradient else []
         try:
-            return solve_directly(*sides, PairTables(nodes, edges * alike, list(by_nodes), changes))
+            return solve_directly(one, two, PairTables(nodes, edges * alike, list(by_nodes), changes))
         except NoSolutionError as error:
             raise self._no_similarity(first, second, str(error)) from None
 
@@ -179,11 +175,14 @@ class PreparedWalk:
         arrays, packed = self._graphs, self.packed
         nodes, edges = packed.within(graph)
         return OneGraph(
-            *(values[edges] for values in (packed.left, packed.right, packed.length, arrays.weight)),
-            arrays.root[nodes],
-            arrays.ratio[nodes],
-            packed.node_labels.codes[nodes],
-            packed.edge_labels.codes[edges],
+            left=packed.left[edges],
+            right=packed.right[edges],
+            length=packed.length[edges],
+            weight=arrays.weight[edges],
+            root=arrays.root[nodes],
+            ratio=arrays.ratio[nodes],
+            node_label=packed.node_labels.codes[nodes],
+            edge_label=packed.edge_labels.codes[edges],
         )
 
     def _no_similarity(self, first: int, second: int, why: str) -> SingularPairError:
@@ -205,14 +204,14 @@ def _graph_arrays(packed: PackedGraphs, walk: Walk) -> GraphArrays:
     left, right = 2 * packed.left.astype(np.uint64), 2 * packed.right.astype(np.uint64)
     half = np.uint64(32)
     return GraphArrays(
-        packed.node_start,
-        packed.edge_start,
-        left | right << half,
-        right | left << half,
-        packed.length,
-        packed.weight / (root[packed.left + shift] * root[packed.right + shift]),
-        root,
-        walk.starting * packed.start / root,
+        node_start=packed.node_start,
+        edge_start=packed.edge_start,
+        ends=left | right << half,
+        swapped=right | left << half,
+        length=packed.length,
+        weight=packed.weight / (root[packed.left + shift] * root[packed.right + shift]),
+        root=root,
+        ratio=walk.starting * packed.start / root,
     )
 
 

@@ -39,7 +39,9 @@ class GraphArrays(NamedTuple):
     ends: np.ndarray  # (edges) uint64, twice the number of one end, and 32 bits further up twice that of the other
     swapped: np.ndarray  # (edges) uint64, the same the other way round
     length: np.ndarray  # (edges) float64, the attribute that a Gaussian compares; zero if there is none
-    weight: np.ndarray  # (edges) float64, w / sqrt(d_i d_j); halved for a self-loop, both of whose directions are the same
+    weight: (
+        np.ndarray
+    )  # (edges) float64, w / sqrt(d_i d_j); halved for a self-loop, both of whose directions are the same
     root: np.ndarray  # (nodes) float64, sqrt(d)
     ratio: np.ndarray  # (nodes) float64, starting probability over sqrt(d)
 
@@ -134,7 +136,9 @@ def weigh_by_labels(graphs: GraphArrays, a: int, windows: np.ndarray, tables: La
 
 
 @compiled_for_speed
-def add_product(count: int, weight: np.ndarray, straight: np.ndarray, crossed: np.ndarray, source: np.ndarray, target: np.ndarray) -> None:
+def add_product(
+    count: int, weight: np.ndarray, straight: np.ndarray, crossed: np.ndarray, source: np.ndarray, target: np.ndarray
+) -> None:
     """``target += W source`` for both right-hand sides; (2 n n') float64 each, which must not overlap."""
     for k in range(np.uint64(count)):
         w = weight[k]
@@ -169,7 +173,9 @@ def quadratic_forms(
 
 
 @compiled_for_speed
-def edge_shares(count: int, weight: np.ndarray, straight: np.ndarray, crossed: np.ndarray, vector: np.ndarray, out: np.ndarray) -> None:
+def edge_shares(
+    count: int, weight: np.ndarray, straight: np.ndarray, crossed: np.ndarray, vector: np.ndarray, out: np.ndarray
+) -> None:
     """What each pair of edges contributes to ``z' W x``, ``vector`` (2 n n') float64 holding x and z; ``out`` like W."""
     for k in range(np.uint64(count)):
         ip, jq, iq, jp = straight[k] & _LOW, straight[k] >> _HALF, crossed[k] & _LOW, crossed[k] >> _HALF

@@ -7,8 +7,8 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from mislabel.kernels.graphs.molecular.extended_huckel import Electrons
 from mislabel.kernels.graphs.graph import Graph
+from mislabel.kernels.graphs.molecular.extended_huckel import Electrons
 
 
 @dataclass(frozen=True)
