@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mislabel._common.compiled_loops import compiled_for_speed
+from mislabel._common.compiled_loops import compiled, compiled_for_speed
 from mislabel.kernels.graphs.marginalized.product_loops import (
     EdgePairs,
     GraphArrays,
@@ -184,7 +184,7 @@ def move(size: int, vectors: Vectors, lengths: Square) -> None:
         solution[2 * k + 1] += f * lengths[1] + u * lengths[3]
 
 
-@compiled_for_speed
+@compiled
 def solve(count: int, pairs: EdgePairs, size: int, vectors: Vectors, accuracy: Accuracy) -> tuple[float, int]:
     """K and the number of products with W that it took; -1 if these were not enough.
 

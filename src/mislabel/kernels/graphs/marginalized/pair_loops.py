@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mislabel._common.compiled_loops import compiled_for_speed
+from mislabel._common.compiled_loops import compiled, compiled_for_speed
 from mislabel.kernels.graphs.marginalized.block_cg_loops import Accuracy, Vectors, begin, solve
 from mislabel.kernels.graphs.marginalized.product_loops import (
     SQUARINGS,
@@ -121,7 +121,7 @@ def nodal(graphs: GraphArrays, a: int, b: int, similarity: np.ndarray, solution:
             at += 1
 
 
-@compiled_for_speed
+@compiled
 def evaluate_pairs(
     graphs: GraphArrays,
     tables: LabelTables,
