@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -42,30 +43,49 @@ _BONDED, _APART = 1.0, 1.2
 #: Coordination numbers are rounded to this, so that few kinds of atoms occur.
 _COORDINATION_STEP = 1 / 16
 
-Shape = Callable[[FloatArray], FloatArray]
+#: The weight of an edge as a function of distance over mean radius (times zoom), and the distance beyond which it is zero.
+Shape = tuple[Callable[[FloatArray], FloatArray], float]
 
 
-def adjacency_shape(name: str) -> tuple[Shape, float]:
-    """The weight as a function of distance over mean radius (times zoom), and the distance beyond which it is zero.
+def _tent(power: int) -> Shape:
+    """``(1 - r/3)^power``."""
+    if power < 1:
+        raise ValueError
+    return lambda ratio: np.maximum(0.0, 1.0 - ratio / 3.0) ** power, 3.0
 
-    "tent1", "tent2", ... fall as ``(1 - r/3)^n``; "compactbell4,2" and the like are smooth at both ends; "gaussian" is
-    ``exp(-r^2/2)``.
-    """
-    if name == "gaussian":
-        return lambda ratio: np.exp(-0.5 * ratio**2), _GAUSSIAN_REACH
-    tent = re.fullmatch(r"tent(\d+)", name)
-    if tent and int(tent[1]) > 0:
-        power = int(tent[1])
-        return lambda ratio: np.maximum(0.0, 1.0 - ratio / 3.0) ** power, 3.0
-    bell = re.fullmatch(r"compactbell(\d+),(\d+)", name)
-    if bell and int(bell[1]) > int(bell[2]) > 0:
-        a, b = int(bell[1]), int(bell[2])
 
-        def shape(ratio: FloatArray) -> FloatArray:
-            t = np.maximum(0.0, 1.0 - ratio / 3.0)
-            return np.asarray((a * t**b - b * t**a) / (a - b))
+def _compact_bell(a: int, b: int) -> Shape:
+    """``(a t^b - b t^a) / (a - b)`` with ``t = 1 - r/3``: smooth at both ends."""
+    if not a > b > 0:
+        raise ValueError
 
-        return shape, 3.0
+    def shape(ratio: FloatArray) -> FloatArray:
+        t = np.maximum(0.0, 1.0 - ratio / 3.0)
+        return np.asarray((a * t**b - b * t**a) / (a - b))
+
+    return shape, 3.0
+
+
+def _gaussian() -> Shape:
+    """``exp(-r^2/2)``."""
+    return lambda ratio: np.exp(-0.5 * ratio**2), _GAUSSIAN_REACH
+
+
+#: Adjacencies by the pattern of their names, of which the parts in parentheses are whole numbers; a ValueError refuses these.
+ADJACENCIES: dict[str, Callable[..., Shape]] = {
+    r"tent(\d+)": _tent,
+    r"compactbell(\d+),(\d+)": _compact_bell,
+    "gaussian": _gaussian,
+}
+
+
+def adjacency_shape(name: str) -> Shape:
+    """The adjacency of that name, "tent1" or "compactbell4,2" for instance."""
+    for pattern, make in ADJACENCIES.items():
+        found = re.fullmatch(pattern, name)
+        if found:
+            with suppress(ValueError):
+                return make(*map(int, found.groups()))
     raise InvalidParameterError(
         f"unknown adjacency {name!r}; choose 'tentN' (N = 1, 2, ...), 'compactbellA,B' (A > B > 0) or 'gaussian'."
     )
