@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,23 +55,17 @@ class PreparedNormalized(PreparedAround):
         normalized = _exact_diagonal(self, pairs, values / np.sqrt(left[i] * right[j]))
         return normalized, normalized[:, None] * relative
 
-    @property
+    @cached_property
     def _diagonals(self) -> tuple[FloatArray, FloatArray]:
-        if "diagonals" not in self.__dict__:
-            left = self.left.values(with_itself(self.left.shape[0]))
-            right = left if self.right is self.left else self.right.values(with_itself(self.right.shape[0]))
-            self.__dict__["diagonals"] = (left, right)
-        return self.__dict__["diagonals"]  # type: ignore[no-any-return]
+        left = self.left.values(with_itself(self.left.shape[0]))
+        return left, left if self.right is self.left else self.right.values(with_itself(self.right.shape[0]))
 
-    @property
-    def _diagonals_with_gradients(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-        if "with gradients" not in self.__dict__:
-            left = self.left.values_and_gradients(with_itself(self.left.shape[0]))
-            right = (
-                left if self.right is self.left else self.right.values_and_gradients(with_itself(self.right.shape[0]))
-            )
-            self.__dict__["with gradients"] = (left, right)
-        return self.__dict__["with gradients"]  # type: ignore[no-any-return]
+    @cached_property
+    def _diagonals_with_gradients(self) -> list[tuple[FloatArray, FloatArray]]:
+        left = self.left.values_and_gradients(with_itself(self.left.shape[0]))
+        if self.right is self.left:
+            return [left, left]
+        return [left, self.right.values_and_gradients(with_itself(self.right.shape[0]))]
 
 
 def _exact_diagonal(prepared: PreparedNormalized, pairs: IntArray, values: FloatArray) -> FloatArray:
@@ -79,22 +74,22 @@ def _exact_diagonal(prepared: PreparedNormalized, pairs: IntArray, values: Float
 
 @dataclass(frozen=True, eq=False)
 class PreparedPower(PreparedAround):
-    """``amplitude K^exponent``, with derivatives by the logarithms of amplitude and exponent in front."""
+    """``starting^2 K^exponent``, with derivatives by the logarithms of both numbers in front."""
 
     exponent: float
-    amplitude: float = 1.0
+    starting: float = 1.0
 
     def values(self, pairs: IntArray) -> FloatArray:
         """Powers of the values."""
-        return np.asarray(self.amplitude * self.inner.values(pairs) ** self.exponent)
+        return np.asarray(self.starting**2 * self.inner.values(pairs) ** self.exponent)
 
     def values_and_gradients(self, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Derivatives by the logarithms of amplitude, exponent, and the inner hyperparameters."""
+        """Derivatives by the logarithms of starting probability, exponent, and the inner hyperparameters."""
         values, gradients = self.inner.values_and_gradients(pairs)
-        powers = self.amplitude * values**self.exponent
+        powers = self.starting**2 * values**self.exponent
         by_exponent = powers * self.exponent * np.log(values)
         inner = self.exponent * (powers / values)[:, None] * gradients
-        return powers, np.column_stack([powers, by_exponent, inner])
+        return powers, np.column_stack([2.0 * powers, by_exponent, inner])
 
 
 class KernelAround(BlockKernel):

@@ -46,17 +46,13 @@ class ElectronicTerm:
 
 @dataclass(frozen=True, eq=False)
 class PreparedWithElectrons(PreparedAround):
-    """``inner + weight amplitude term``, with the derivative by the weight last.
-
-    The first of the inner kernel's derivatives is by whatever the amplitude is a power of.
-    """
+    """``inner + weight starting^2 term``; the first derivative is by the starting probability, the last by the weight."""
 
     left: FloatArray
     right: FloatArray
     linear: bool
     weight: float
-    amplitude: float
-    amplitude_power: float
+    starting: float
 
     def values(self, pairs: IntArray) -> FloatArray:
         """Sums of the walks' similarities and the term."""
@@ -67,10 +63,10 @@ class PreparedWithElectrons(PreparedAround):
         values, gradients = self.inner.values_and_gradients(pairs)
         added = self._added(pairs)
         gradients = np.column_stack([gradients, added])
-        gradients[:, 0] += self.amplitude_power * added
+        gradients[:, 0] += 2.0 * added
         return values + added, gradients
 
     def _added(self, pairs: IntArray) -> FloatArray:
         left, right = self.left[pairs[:, 0]], self.right[pairs[:, 1]]
         term = np.sum(left * right, axis=1) if self.linear else np.exp(-0.5 * np.sum((left - right) ** 2, axis=1))
-        return np.asarray(self.weight * self.amplitude * term)
+        return np.asarray(self.weight * self.starting**2 * term)

@@ -168,7 +168,7 @@ class MolecularKernel(WalkKernel):
 
     @property
     def _gradient_columns(self) -> slice | list[int]:  # type: ignore[override]
-        # The intensive form's derivatives are by amplitude p^2 and exponent, then p (none), q, h, l (and the far walk's
+        # The intensive form's derivatives are by p and exponent, then p (none), q, h, l (and the far walk's
         # weight) of the inner kernel, and the weight of the electronic term.
         return slice(None) if self.property == "extensive" else [0, *range(3, 2 + len(self.parameters()))]
 
@@ -217,7 +217,7 @@ class MolecularKernel(WalkKernel):
         extensive = self.property == "extensive"
         if not extensive:
             sides = (inner, inner) if right is None else (self._walks(left, None), self._walks(right, None))
-            inner = PreparedPower(PreparedNormalized(inner, *sides), self.exponent, self.starting_probability**2)
+            inner = PreparedPower(PreparedNormalized(inner, *sides), self.exponent, self.starting_probability)
         term = self.electrons
         if term is None:
             return inner
@@ -225,10 +225,7 @@ class MolecularKernel(WalkKernel):
             term.coordinates([item.electrons for item in side], self.property)
             for side in (left, left if right is None else right)
         )
-        # An extensive form's first derivative is by the starting probability, an intensive one's by its square.
-        return PreparedWithElectrons(
-            inner, rows, columns, extensive, term.weight, self.starting_probability**2, 2.0 if extensive else 1.0
-        )
+        return PreparedWithElectrons(inner, rows, columns, extensive, term.weight, self.starting_probability)
 
     def _walks(self, left: list[Any], right: list[Any] | None) -> PreparedKernel:
         """One walk or the sum of two, before normalisation."""
@@ -270,25 +267,6 @@ class MolecularKernel(WalkKernel):
         )
         walk.share_memory(self)
         return walk
-
-    def contracted_gradient(self, X: Any, weights: Any) -> Any:
-        """``sum_ij W_ij dK_ij / dtheta``."""
-        gradient = super().contracted_gradient(X, weights)
-        return self._by_starting(gradient)
-
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Similarities of all molecules in X with all in Y (or X)."""
-        if not eval_gradient:
-            return super().__call__(X, Y)
-        matrix, gradient = super().__call__(X, Y, eval_gradient=True)
-        return matrix, self._by_starting(gradient)
-
-    def _by_starting(self, gradient: Any) -> Any:
-        """The amplitude is the square of the starting probability: twice the derivative."""
-        if self.property == "intensive" and self._free[0]:
-            gradient = gradient.copy()
-            gradient[..., 0] *= 2.0
-        return gradient
 
     def starting_from(self, X: Sequence[Any], label_variance: float) -> MolecularKernel:
         """The same kernel, its amplitude matched to the labels and bounded around that."""
