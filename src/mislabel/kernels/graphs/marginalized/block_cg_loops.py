@@ -38,7 +38,7 @@ from mislabel.kernels.graphs.marginalized.product_loops import (
 )
 
 #: How many times more may remain after the last step than was expected.
-_CAUTION = 4.0
+_CAUTION = 5.0
 #: Least squared sine of the angle between two directions that are told apart.
 _LEAST_ANGLE = 1e-5
 #: What remains shrinks by this factor and less.
