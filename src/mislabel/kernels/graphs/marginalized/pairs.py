@@ -28,8 +28,8 @@ _TABLE_ENTRIES = 1 << 20
 #: Products with W after which a pair is given up and solved directly: what the two systems of a pair take from each other
 #: spoils both where they do not end soon.
 MOST_STEPS = 400
-#: How many length scales apart two lengths may be before their similarity, 1e-6 or 1e-14, is taken for zero.
-REACH = {"float32": 5.25, "float64": 8.0}
+#: How many length scales apart two lengths may be before their similarity, 2e-6 or 1e-14, is taken for zero.
+REACH = {"float32": 5.1, "float64": 8.0}
 #: By how much residuals must fall for derivatives that are good to single precision.
 _SINGLE_RESIDUAL = 1e-5
 
