@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from kernel_choice import SIZE, likelihood
-from mislabel.kernels.graphs.extended_huckel import electrons_of
+from mislabel.kernels.graphs.molecular.extended_huckel import electrons_of
 from scipy.linalg import cho_factor, cho_solve
 
 from mislabel.data import load_qm7, load_qm9
