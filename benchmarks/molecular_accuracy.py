@@ -19,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 from kernel_choice import SIZE, likelihood
-from mislabel.kernels.graphs.molecular.extended_huckel import electrons_of
 from scipy.linalg import cho_factor, cho_solve
 
 from mislabel.data import load_qm7, load_qm9
@@ -32,6 +31,7 @@ from mislabel.kernels import (
     TensorProduct,
     gram_matrix,
 )
+from mislabel.kernels.graphs.molecular.extended_huckel import electrons_of
 from mislabel.kernels.graphs.molecules import graph_from_atoms
 
 FAR_WEIGHTS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
