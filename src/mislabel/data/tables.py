@@ -90,9 +90,7 @@ class FeatureEncoder:
     None where they are numbers.
     """
 
-    def __init__(
-        self, types: dict[str, ColumnType], sizes: dict[str, float], lists: ListColumns = NO_LISTS
-    ) -> None:
+    def __init__(self, types: dict[str, ColumnType], sizes: dict[str, float], lists: ListColumns = NO_LISTS) -> None:
         self.names = list(lists.types(types))
         self.pipeline: Any = None
         self.types, self.sizes, self.lists = types, sizes, lists
