@@ -8,7 +8,7 @@ in random order. In 10 % of the groups the labels are shifted by one standard de
 changes them by as much on average, moved by one row or put in reverse order, or two columns of numbers are exchanged, in turn. A
 block error is called detectable if it changes labels (or, where columns are exchanged, what the reference expects) by at least as
 much, by root mean square, as a reference errs that has seen all right labels but those of the group: extra trees and gradient
-boosting, averaged. The audited model is a Gaussian process alone, on the labels as they are. Settings were chosen on the five tables of SETTINGS; those of REPORT were looked at once. The second command is
+boosting, averaged. The audited model is a Gaussian process alone, on the labels as they are. Settings were chosen on the five tables of SETTINGS; not on those of REPORT. The second command is
 about series of densities that were measured; their wrong ones, by their authors' correction, are used to score alone.
 """
 

@@ -69,13 +69,13 @@ class Findings:
     candidates: tuple[str, ...] = ()
     objects: Any = None
     remembered: Remembered | None = None
+    groups: GroupFindings | None = None
 
     @cached_property
     def fingerprints(self) -> RowFingerprints | None:
         """By what rows are known again, in the order of ``frame``; None where that cannot be told."""
         labels = self.table["label"].to_numpy(dtype=float)[self.ranks]
         return of_rows(self.frame, self.candidates, self.objects, labels)
-    groups: GroupFindings | None = None
 
     def frame_rows(self, positions: NDArray[np.intp], columns: Sequence[str]) -> pd.DataFrame:
         """Some rows of the user's table."""
