@@ -160,7 +160,7 @@ def with_verdicts(found: Findings, right: Mapping[int, bool], values: Mapping[in
     )
     positions = table["row"].to_numpy(dtype=np.intp)
     # Which errors would be noticed is as before, and what no verdict changes.
-    for name in found.table.columns.intersection(["row", "detectable", "censored"]):
+    for name in found.table.columns.intersection(["row", "detectable", "censored", "group", "group_suspect"]):
         table[name] = found.table[name].to_numpy()[found.ranks][positions]
     table["suggested_label"] = _tidy(table)
     where, digits = np.argsort(positions), decimals_of(table["label"].to_numpy(dtype=float))

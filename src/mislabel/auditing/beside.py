@@ -85,8 +85,14 @@ def _numbers(prepared: Prepared, name: str) -> FloatArray | None:
     return numbers_in(column, prepared.rows, name.replace("_", " "), numbers=prepared.request.numbers)
 
 
+def groups_judged(prepared: Prepared) -> pd.Series | None:
+    """The group of every row, where groups are judged as a whole; None where they are not."""
+    return _column(prepared, "group")
+
+
 def _groups(prepared: Prepared) -> Any:
     column = _column(prepared, "groups")
+    column = groups_judged(prepared) if column is None else column
     if column is None:
         return None
     # Rows without a group are one of their own together.

@@ -19,6 +19,7 @@ from mislabel._common.spreading import evenly_spread
 from mislabel._common.version import __version__
 from mislabel.auditing.request import Request
 from mislabel.auditing.table_features import TableFeatures
+from mislabel.data.lists import ListColumns, NameLists
 from mislabel.data.number_text import Notation
 from mislabel.data.plain_columns import PlainColumns
 from mislabel.data.plain_encoder import NotPlainError, PlainPipeline, plain_form
@@ -115,6 +116,7 @@ def _told_table(audit: Findings) -> tuple[dict[str, Any] | None, dict[str, np.nd
         "truth": sorted(plain.truth & {*table.used}),
         "types": table.encoder.types,
         "sizes": table.encoder.sizes,
+        "lists": [asdict(entry) for entry in table.encoder.lists.lists],
         "names": table.encoder.names,
         "rules": None if pipeline is None else pipeline.rules,
     }
@@ -145,7 +147,8 @@ def table_of(told: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> TableFea
     """How columns become features, again."""
     notations = {name: Notation(**fields) for name, fields in told["notations"].items()}
     plain = PlainColumns(dict(told["kinds"]), notations, frozenset(told["truth"]), [])
-    encoder = FeatureEncoder(dict(told["types"]), {name: float(size) for name, size in told["sizes"].items()})
+    lists = ListColumns(tuple(NameLists(**entry) for entry in told["lists"]))
+    encoder = FeatureEncoder(dict(told["types"]), {name: float(size) for name, size in told["sizes"].items()}, lists)
     encoder.names = list(told["names"])
     if told["rules"] is not None:
         own = {name: arrays[f"table/{name}"] for name in ("fill", "flagged", "center", "unit")}

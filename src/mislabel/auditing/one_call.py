@@ -12,6 +12,7 @@ from mislabel.auditing.assemble import assemble
 from mislabel.auditing.contents import UNNAMED
 from mislabel.auditing.earlier_decisions import read_earlier, remember
 from mislabel.auditing.fits import fitted_to
+from mislabel.auditing.groups import check_groups, offered_groups, with_groups
 from mislabel.auditing.inputs import prepare
 from mislabel.auditing.request import Beside, Request
 from mislabel.auditing.result import AuditResult, AuditResults
@@ -37,6 +38,7 @@ def audit(
     prediction_std: Any = None,
     process_on_residuals: bool = False,
     groups: Any = None,
+    group: Any = None,
     sample_weight: Any = None,
     censored: Any = None,
     decisions: Any = None,
@@ -81,6 +83,9 @@ def audit(
     process_on_residuals : whether a Gaussian process corrects these predictions first.
     groups, sample_weight : honoured when a mean model is cross-fitted: rows of one group are predicted by models that have
         seen none of it, and rows weigh as much. Arrays, or names of columns, which then are no features.
+    group : what may be wrong as a whole: the batch, instrument, operator, file or paper that a row comes from, an array or the
+        name of a column, which then is no feature (but for lists of names, which groups share). Each group is judged by models
+        that have seen none of it: see ``result.groups``. Mean models are cross-fitted by it, unless ``groups`` says otherwise.
     censored : for each label "<" if it is an upper limit, ">" if it is a lower one, "=" or nothing if it is exact: an array, or
         the name of a column. Labels written like "<0.5" or "> 100" say so themselves.
     decisions : earlier ones, as exported from the page or as :attr:`AuditResult.decisions`: a path, a dict, or a list of them.
@@ -138,7 +143,7 @@ def audit(
         memory,
         {"score": score, "threshold": threshold, "cutoff": cutoff, "confidence": confidence},
         {**parameters, "n_jobs": n_jobs, "verbose": verbose, **options},
-        Beside(predictions, prediction_std, groups, sample_weight, process_on_residuals, censored),
+        Beside(predictions, prediction_std, groups, group, sample_weight, process_on_residuals, censored),
         decisions=read_earlier(decisions, names if isinstance(names, list) else None),
     )
     if isinstance(names, list):
@@ -150,15 +155,17 @@ def audit(
 
 def _audit(data: Any, labels: Any, request: Request) -> AuditResult:
     prepared = remember(prepare(data, labels, request))
+    check_groups(prepared)
     fitted = fitted_to(prepared)
-    notes = [*prepared.notes, *fitted.notes]
+    found = assemble(prepared, fitted)
+    notes = [*prepared.notes, *fitted.notes, *offered_groups(prepared, fitted, found)]
     if prepared.source.is_file and prepared.source.why_not is not None:
         notes.append(prepared.source.why_not)
     if prepared.remembered is not None:
         notes += prepared.remembered.notes()
     # What was decided is about these rows, and no others.
     request = replace(prepared.request, decisions=())
-    return AuditResult(assemble(prepared, fitted), prepared.source, prepared.given, notes, request)
+    return AuditResult(with_groups(found, prepared, fitted), prepared.source, prepared.given, notes, request)
 
 
 def _labels_and_names(data: Any, label: Any, y: Any) -> tuple[Any, str | list[str]]:

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pandas as pd
+
 from mislabel.data.column_names import HasColumns, check_column
 from mislabel.data.corrections import Decisions
 from mislabel.data.formats.contract import ReadOptions
+from mislabel.data.lists import holds_lists
 from mislabel.data.number_text import NumberOptions
 from mislabel.errors import InvalidParameterError, unknown_name
 
@@ -22,6 +25,7 @@ class Beside:
 
     predictions, prediction_std : out-of-fold predictions of the user's own model, and how uncertain they are.
     groups : rows of one group are predicted by models that have seen none of it. sample_weight : of the mean model's fits.
+    group : rows of one group may be wrong together, and are judged together; implies ``groups`` where that was not given.
     censored : which labels are only limits.
     process_on_residuals : whether a Gaussian process corrects the predictions.
     """
@@ -29,6 +33,7 @@ class Beside:
     predictions: Any = None
     prediction_std: Any = None
     groups: Any = None
+    group: Any = None
     sample_weight: Any = None
     process_on_residuals: bool = False
     censored: Any = None
@@ -36,7 +41,7 @@ class Beside:
     @property
     def columns(self) -> dict[str, str]:
         """Those that are columns of the table."""
-        names = ("predictions", "prediction_std", "groups", "sample_weight", "censored")
+        names = ("predictions", "prediction_std", "groups", "group", "sample_weight", "censored")
         given = {name: getattr(self, name) for name in names}
         return {name: value for name, value in given.items() if isinstance(value, str)}
 
@@ -48,7 +53,7 @@ class Beside:
     @property
     def is_empty(self) -> bool:
         """Whether nothing of it was given that a mean model or its substitute needs."""
-        given = (self.predictions, self.prediction_std, self.groups, self.sample_weight)
+        given = (self.predictions, self.prediction_std, self.groups, self.group, self.sample_weight)
         return all(value is None for value in given)
 
     def check(self) -> None:
@@ -148,8 +153,15 @@ class Request:
                 check_column(frame, name)
 
     def candidates(self, frame: HasColumns) -> list[str]:
-        """Columns that may be features."""
-        excluded = {self.label, self.id, self.error_column, *self.drop, *self.beside.columns.values()}
+        """Columns that may be features.
+
+        That of the groups which may be wrong together is none: it would explain their errors. Lists of names are one still, since
+        other groups share the names.
+        """
+        beside = self.beside.columns
+        if isinstance(frame, pd.DataFrame) and "group" in beside and holds_lists(frame[beside["group"]]):
+            del beside["group"]
+        excluded = {self.label, self.id, self.error_column, *self.drop, *beside.values()}
         return [
             name for name in (self.features if self.features is not None else frame.columns) if name not in excluded
         ]

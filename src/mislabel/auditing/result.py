@@ -82,6 +82,16 @@ class AuditResult:
         return self.findings.patterns
 
     @property
+    def groups(self) -> Any:
+        """One row per group, the most suspicious first, where ``group=`` said what may be wrong as a whole; else None.
+
+        Columns: group, rows, kind (of error), size (of it, in its own way), words (which say it), gain (by how many nats it is
+        likelier than a right group), p_value, q_value, suspect.
+        """
+        found = self.findings.groups
+        return None if found is None else self._given.table(found.table.copy())
+
+    @property
     def model(self) -> LabelNoiseRegressor:
         """The fitted model."""
         return self.findings.model

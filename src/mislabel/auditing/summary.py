@@ -11,6 +11,7 @@ from mislabel._common.version import __version__
 from mislabel.report.content import Source
 from mislabel.report.drawn_sample import DrawnSample
 from mislabel.report.findings import Findings
+from mislabel.report.group_words import group_entries
 from mislabel.report.plain_words import plain_text
 from mislabel.report.words import model_line, summary_lines, trust_lines
 
@@ -85,6 +86,7 @@ def summary(audit: Findings, source: Source, notes: Sequence[str] = (), no_gate:
                 ],
             },
             "patterns": _patterns(audit),
+            "groups": group_entries(audit),
             "worst": _worst(audit),
             "certificate": DrawnSample.of(audit, source).as_dict(),
             "notes": [*notes, *source.notes],

@@ -126,6 +126,11 @@ def _add_expectation(audit: argparse.ArgumentParser) -> None:
     audit.add_argument(
         "--groups", metavar="COL", help="column whose rows of one value are kept together in cross-fitting"
     )
+    audit.add_argument(
+        "--group",
+        metavar="COL",
+        help="column of what may be wrong as a whole (batch, instrument, operator, file): each is judged by models without it",
+    )
     audit.add_argument("--sample-weight", metavar="COL", help="column with the weights of rows in fits of a mean model")
     audit.add_argument(
         "--cv", type=_folds, metavar="K", help="folds of cross-fitting, in the order of the rows (default: 5, shuffled)"
@@ -166,6 +171,7 @@ def run_audit(options: argparse.Namespace) -> int:
             prediction_std=options.prediction_std,
             process_on_residuals=options.process_on_residuals,
             groups=options.groups,
+            group=options.group,
             censored=options.censored,
             sample_weight=options.sample_weight,
             cv=options.cv,

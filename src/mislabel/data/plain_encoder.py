@@ -82,14 +82,14 @@ def plain_form(encoder: FeatureEncoder) -> PlainPipeline | None:
     if hasattr(steps[0], "transformers_"):
         vectorizer, imputer, scaler = steps
         try:
-            rules = [_rule_of(vectorizer, name, kind) for name, kind in encoder.types.items()]
+            rules = [_rule_of(vectorizer, name, kind) for name, kind in encoder.plain_types.items()]
         except AttributeError as unknown:  # parts of encoders have other names in other versions
             raise NotPlainError(
                 f"its columns were encoded by a version of skrub that is not known ({unknown})"
             ) from None
         center = np.zeros(scaler.scale_.size) if scaler.mean_ is None else scaler.mean_
         return PlainPipeline(rules, *_gaps_of(imputer), np.asarray(center), np.asarray(scaler.scale_))
-    rules = [{"column": name, "kind": "numbers"} for name in encoder.types]
+    rules = [{"column": name, "kind": "numbers"} for name in encoder.plain_types]
     return PlainPipeline(rules, *_gaps_of(steps[0]))
 
 

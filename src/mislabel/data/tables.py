@@ -14,6 +14,7 @@ from mislabel.data.column_names import check_column
 from mislabel.data.column_types import ColumnType, plain_column, type_of
 from mislabel.data.columns import LeftOut, choose_features
 from mislabel.data.labels import numbers_in
+from mislabel.data.lists import NO_LISTS, ListColumns
 from mislabel.errors import (
     InvalidFeaturesError,
     MissingDependencyError,
@@ -81,16 +82,23 @@ def ids_of(frame: pd.DataFrame, id: str) -> NDArray[Any]:
 
 
 class FeatureEncoder:
-    """Turns columns of a table into numbers: those that are numbers stay as they are, others go through skrub.
+    """Turns columns of a table into numbers: those that are numbers stay as they are, lists of names become one column per name,
+    others go through skrub.
 
     names : of the numbers that come out. types : which type each column has, in these rows and in further ones. sizes : what
-    columns of huge numbers are divided by. pipeline : what makes numbers of plain columns; None where they are numbers.
+    columns of huge numbers are divided by. lists : the columns that hold lists. pipeline : what makes numbers of plain columns;
+    None where they are numbers.
     """
 
-    def __init__(self, types: dict[str, ColumnType], sizes: dict[str, float]) -> None:
-        self.names = list(types)
+    def __init__(self, types: dict[str, ColumnType], sizes: dict[str, float], lists: ListColumns = NO_LISTS) -> None:
+        self.names = list(lists.types(types))
         self.pipeline: Any = None
-        self.types, self.sizes = types, sizes
+        self.types, self.sizes, self.lists = types, sizes, lists
+
+    @property
+    def plain_types(self) -> dict[str, ColumnType]:
+        """Which type each plain column has, once lists are columns of numbers."""
+        return self.lists.types(self.types)
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> tuple[NDArray[np.float64], FeatureEncoder]:
@@ -98,7 +106,7 @@ class FeatureEncoder:
         encoder, plain = cls._prepared(frame)
         if _all_numbers(plain) and not plain.isna().to_numpy().any():
             return plain.to_numpy(dtype=float), encoder
-        encoder.pipeline = _mixed_encoder(encoder.types)
+        encoder.pipeline = _mixed_encoder(encoder.plain_types)
         encoded = np.asarray(encoder.pipeline.fit_transform(plain), dtype=float)
         encoder.names = [str(name) for name in encoder.pipeline.get_feature_names_out()]
         return encoded, encoder
@@ -113,7 +121,7 @@ class FeatureEncoder:
 
             encoder.pipeline = make_pipeline(SimpleImputer(strategy="median", add_indicator=True))
         else:
-            encoder.pipeline = _mixed_encoder(encoder.types)
+            encoder.pipeline = _mixed_encoder(encoder.plain_types)
         encoder.pipeline.fit(plain)
         encoder.names = [str(name) for name in encoder.pipeline.get_feature_names_out()]
         return encoder
@@ -133,16 +141,17 @@ class FeatureEncoder:
                     f"column {name!r} holds {column.dtype} values, which cannot be used as they are: turn them into "
                     "numbers, or drop the column."
                 )
-        encoder = cls({name: type_of(column) for name, column in columns.items()}, _huge_sizes(columns))
+        lists = ListColumns.of(pd.DataFrame(columns, index=frame.index))
+        encoder = cls({name: type_of(column) for name, column in columns.items()}, _huge_sizes(columns), lists)
         return encoder, encoder._encodable(columns, frame.index)
 
     def _encodable(self, columns: dict[str, pd.Series], index: pd.Index) -> pd.DataFrame:
-        """Plain columns with numbers that can be squared."""
+        """Plain columns with numbers that can be squared, and numbers in place of lists."""
         scaled = {
             name: _squarable(column, self.sizes.get(name)) if self.types[name] == "numbers" else column
             for name, column in columns.items()
         }
-        return pd.DataFrame(scaled, index=index)
+        return self.lists.apply(pd.DataFrame(scaled, index=index))
 
 
 def _huge_sizes(columns: dict[str, pd.Series]) -> dict[str, float]:

@@ -417,7 +417,7 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         self.label_transform_, self.scale_choice_ = data.transform, found.scale_choice
         self.atoms_, self.bounds_ = data.atoms, data.bounds
         self.mean_model_, self.mean_choice_ = found.mean.model, found.mean.choice
-        self._points, self._fit_points = data.points, data.fit_points
+        self._points, self._fit_points, self._present = data.points, data.fit_points, data.present
         self._predictor = process.predictor
         if _is_elsewhere(data.points):
             # What is needed from here on is in this process: the workers may go.

@@ -24,6 +24,7 @@ from mislabel.decisions import coverage
 from mislabel.decisions.patterns import confidence_words
 from mislabel.report.drawn_sample import DrawnSample
 from mislabel.report.findings import Findings
+from mislabel.report.group_words import group_entries
 from mislabel.report.kind_words import detection_line, kind_facts, meaning_line
 from mislabel.report.plain_words import number
 from mislabel.report.telling import telling_column
@@ -158,6 +159,7 @@ def report_content(audit: Findings, source: Source) -> dict[str, Any]:
         "leftOut": [{"column": item.column, "kind": item.kind, "reason": item.reason} for item in audit.left_out],
         "notes": source.notes,
         "reading": source.reading.as_dict(),
+        "groups": group_entries(audit),
         "byFeature": _by_feature(audit),
         "calibration": _coverage(evidence.z[known], evidence.degrees),
         "detectable": _detectable(audit),

@@ -24,6 +24,19 @@ Table = pd.DataFrame | PiecewiseTable
 
 
 @dataclass(frozen=True, eq=False)
+class GroupFindings:
+    """Groups of rows that may be wrong as a whole.
+
+    column : what they are called. table : one row per group, the most suspicious first. of_rows : the group of every row of the
+    user's table as its place in ``table``, -1 for none.
+    """
+
+    column: str
+    table: pd.DataFrame
+    of_rows: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
 class Findings:
     """What an audit found, and what it rests on.
 
@@ -35,6 +48,7 @@ class Findings:
     score, confidence : what orders the table, and the probability content of its intervals.
     candidates, objects : columns, or molecules, by which a row is known again.
     remembered : what was decided earlier.
+    groups : which groups of rows are wrong as a whole, where that was asked for.
     """
 
     table: pd.DataFrame
@@ -55,6 +69,7 @@ class Findings:
     candidates: tuple[str, ...] = ()
     objects: Any = None
     remembered: Remembered | None = None
+    groups: GroupFindings | None = None
 
     @cached_property
     def fingerprints(self) -> RowFingerprints | None:

@@ -34,6 +34,7 @@ _SCRIPTS = (
     "row_picture.js",
     "detail.js",
     "review.js",
+    "groups.js",
 )
 #: How many levels of the content are written entry by entry, so that a large page is never held in one piece.
 _LEVELS = 2

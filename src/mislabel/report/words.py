@@ -9,12 +9,15 @@ from mislabel.decisions.patterns import confidence_words
 from mislabel.estimators.mean_functions import mean_words
 from mislabel.estimators.process import CONSTANT
 from mislabel.report.findings import Findings
+from mislabel.report.group_words import group_line
 from mislabel.report.kind_words import detection_line, is_weak, kind_facts, promise_line
 from mislabel.report.plain_words import count, number, percent, plain_text
 
 
 def summary_lines(audit: Findings, decimal: str = ".") -> list[str]:
-    """Three lines: how many, the worst, what to do with them; numbers have the ``decimal`` mark of the file."""
+    """Three lines: how many, the worst, what to do with them, and one of groups that were judged as a whole; numbers have the
+    ``decimal`` mark of the file.
+    """
     table = audit.table
     size = int(table["label"].notna().sum())
     suspects = audit.n_suspects
@@ -34,6 +37,8 @@ def summary_lines(audit: Findings, decimal: str = ".") -> list[str]:
             f"{number(closest['expected'], decimal=decimal)}; it may well be right."
         )
     lines.append(pattern_line(audit))
+    if audit.groups is not None:
+        lines.append(group_line(audit.groups, audit.fdr))
     return lines
 
 
