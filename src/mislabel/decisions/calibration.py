@@ -151,8 +151,8 @@ class Calibration:
         found = self.scale * np.maximum(variance, self.sharpest) + self.floor + self.relative * expected**2
         return found if level is None else found * np.exp(2.0 * self.strength * level)
 
-    def log_odds(self, errors: Errors) -> FloatArray:
-        """Logarithm of the odds that a label is wrong, if there is a group of wrong labels."""
+    def log_densities(self, errors: Errors) -> tuple[FloatArray, FloatArray]:
+        """Logarithms of the densities of right and of wrong labels."""
         clean = self.spread(errors.variance, errors.expected, errors.level)
         degrees = min(self.degrees, np.exp(_BOUNDS[_TAIL][1]) + 2.0)
         right = student_density(errors, clean, degrees).value
@@ -160,8 +160,17 @@ class Calibration:
             failed = student_density(errors, np.maximum(clean, self.typical), degrees).value
             right = np.logaddexp(np.log1p(-self.failing) + right, np.log(self.failing) + failed)
         wrong = wrong_density(errors, self.wrong_std**2 + clean / errors.outer_slope**2, self.wrong_above).value
-        odds = np.log(self.wrong_fraction) - np.log1p(-self.wrong_fraction)
-        return np.asarray(odds + wrong - right)
+        return right, wrong
+
+    @property
+    def log_share(self) -> float:
+        """Logarithm of the odds that any label is wrong, if there is a group of wrong labels."""
+        return float(np.log(self.wrong_fraction) - np.log1p(-self.wrong_fraction))
+
+    def log_odds(self, errors: Errors) -> FloatArray:
+        """Logarithm of the odds that a label is wrong, if there is a group of wrong labels."""
+        right, wrong = self.log_densities(errors)
+        return np.asarray(self.log_share + wrong - right)
 
     def apply(self, evidence: Evidence) -> Evidence:
         """The evidence with the spread that was found instead of the one that was promised, and with the odds."""
@@ -170,16 +179,23 @@ class Calibration:
         evidence = evidence.as_some
         variance = self.spread(evidence.variance, evidence.expected)
         z = in_standard_deviations(evidence.error, variance)
+        log_odds = self.believed(self.unlearned_log_odds(evidence))
+        if self.learned is not None:
+            log_odds = self.learned(log_odds)
+        return replace(evidence, variance=variance, z=z, degrees=self.degrees, log_odds=log_odds)
+
+    def unlearned_log_odds(self, evidence: Evidence) -> FloatArray:
+        """:meth:`log_odds` of evidence as it was promised: no label is right for being too far off, and those at an atom have
+        odds of their own.
+        """
+        z = in_standard_deviations(evidence.error, self.spread(evidence.variance, evidence.expected))
         with np.errstate(invalid="ignore"):  # missing labels
             log_odds = self.log_odds(evidence.errors)
             far = np.flatnonzero(np.abs(z) > FAR)
             log_odds[far] = np.maximum(log_odds[far], self._nearer(evidence.some(far)))
             if evidence.chance is not None:
                 log_odds = np.where(evidence.stands_apart, self._at_atom(evidence), log_odds)
-            log_odds = self.believed(log_odds)
-            if self.learned is not None:
-                log_odds = self.learned(log_odds)
-        return replace(evidence, variance=variance, z=z, degrees=self.degrees, log_odds=log_odds)
+        return log_odds
 
     def _nearer(self, evidence: Evidence) -> FloatArray:
         """The largest log odds of any label between each one and what is expected: nothing is right for being too far off."""
@@ -193,8 +209,7 @@ class Calibration:
         """Logarithm of the odds for labels at an atom: wrong ones are there as often as labels in general."""
         assert evidence.chance is not None
         share = float(np.mean(evidence.chance)) if evidence.usual_chance is None else evidence.usual_chance
-        odds = np.log(self.wrong_fraction) - np.log1p(-self.wrong_fraction)
-        return np.asarray(odds + np.log(max(share, np.finfo(float).tiny)) - np.log(evidence.chance))
+        return np.asarray(self.log_share + np.log(max(share, np.finfo(float).tiny)) - np.log(evidence.chance))
 
     def believed(self, log_odds: FloatArray) -> FloatArray:
         """The same odds where a group of wrong labels is only as probable as it is."""

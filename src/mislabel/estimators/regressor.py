@@ -34,6 +34,7 @@ from mislabel.estimators.validation import (
 from mislabel.kernels.adapters import PrecomputedKernel, as_kernel, compares_objects, tunable
 from mislabel.kernels.contract import LazyCollection, RemoteRows
 from mislabel.kernels.on_data import take_points
+from mislabel.linalg.contract import IntArray
 from mislabel.linalg.mapped import mapping_of
 
 _PREDICT_BLOCK = 1024
@@ -47,6 +48,14 @@ def _is_lazy(X: Any) -> bool:
 def _is_elsewhere(points: Any) -> bool:
     """Whether the points' rows are kept by the workers of a cluster."""
     return isinstance(points, RemoteRows)
+
+
+def _places(data: PreparedData) -> IntArray:
+    """Where each label stands in the order of the fit; -1 for those that take no part, copies where their originals are."""
+    found = np.full(data.labels.size, -1.0)
+    found[data.present] = np.arange(data.present.size)
+    data.copies.follow(found)
+    return found.astype(np.intp)
 
 
 class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -417,7 +426,8 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         self.label_transform_, self.scale_choice_ = data.transform, found.scale_choice
         self.atoms_, self.bounds_ = data.atoms, data.bounds
         self.mean_model_, self.mean_choice_ = found.mean.model, found.mean.choice
-        self._points, self._fit_points, self._present = data.points, data.fit_points, data.present
+        self._points, self._fit_points = data.points, data.fit_points
+        self._present, self._place = data.present, _places(data)
         self._predictor = process.predictor
         if _is_elsewhere(data.points):
             # What is needed from here on is in this process: the workers may go.
