@@ -186,10 +186,15 @@ def _tidy(table: pd.DataFrame) -> NDArray[np.float64]:
     """Suggestions without digits that mean nothing: no more than nearly all labels have, rounded to a hundredth of the
     interval's half width or finer.
     """
-    suggested = table["suggested_label"].to_numpy(dtype=float).copy()
-    label = table["label"].to_numpy(dtype=float)
     half = (table["expected_high"] - table["expected_low"]).to_numpy(dtype=float) / 2
-    own = decimals_of(label)
+    return tidied(table["suggested_label"].to_numpy(dtype=float), table["label"].to_numpy(dtype=float), half)
+
+
+def tidied(
+    suggested: NDArray[np.float64], label: NDArray[np.float64], half: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Suggestions for labels without digits that mean nothing; ``half`` is half the width of each one's interval."""
+    suggested, own = suggested.copy(), decimals_of(label)
     changed = np.flatnonzero((suggested != label) & np.isfinite(suggested) & (half > 0))
     for k in changed:
         digits = min(int(np.ceil(2.0 - np.log10(half[k]))), own)

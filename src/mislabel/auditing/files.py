@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: What an audit writes.
 RESULTS = ("audit.csv", "report.html", "summary.json", *FILES)
+#: And an audit of all columns.
+CELLS = "cells.csv"
 _ROWS_WRITTEN = 100_000
 _NOT_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f]+')
 
@@ -97,7 +99,7 @@ def folders_of(labels: list[str], out: Path) -> dict[str, Path]:
     folders: dict[str, Path] = {}
     for label in labels:
         name = _NOT_IN_NAMES.sub("_", label).strip(". ")[:100] or "label"
-        if name.lower() in (file.lower() for file in RESULTS):
+        if name.lower() in (file.lower() for file in (*RESULTS, CELLS)):
             name += "_"
         unique, number = name, 1
         while any(unique.lower() == folder.name.lower() for folder in folders.values()):
@@ -113,7 +115,7 @@ def check_folder(path: Path, out: Path) -> None:
         raise TableFileError(f"{path}: no such file.{similar_file(path)}")
     if out.exists() and not out.is_dir():
         raise InvalidParameterError(f"{out} is a file; name a folder for the results.")
-    for name in RESULTS:
+    for name in (*RESULTS, CELLS):
         if (out / name).exists() and os.path.samefile(path, out / name):
             raise InvalidParameterError(f"the results would overwrite {path}: choose another folder with --out.")
     parent = out
@@ -146,6 +148,13 @@ def write_summary(found: Summary, out: Path) -> None:
     """Write the summary of several audits."""
     with atomic_write(out / "summary.json") as file:
         file.write(_as_json(found).encode("utf-8", errors="replace"))
+
+
+def write_cells(table: pd.DataFrame, out: Path) -> None:
+    """Write the table of cells."""
+    with atomic_write(out / CELLS) as file:
+        safe = table.assign(row=table["row"].map(safe_cell), column=table["column"].map(safe_cell))
+        file.write(safe.to_csv(index=False).encode("utf-8", errors="replace"))
 
 
 def _as_json(found: Mapping[str, Any]) -> str:

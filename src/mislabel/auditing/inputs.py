@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -124,14 +124,52 @@ def _from_path(path: Path, request: Request) -> Prepared:
 
 def prepare_file(path: Path, table: TableFile, request: Request) -> Prepared:
     """The same for a table that was read already."""
+    request.check_columns(table.frame)
+    frame, rows = _frame_and_rows(table, request)
+    return _of_file(path, table, frame, rows, request)
+
+
+def _frame_and_rows(table: TableFile, request: Request) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """The table in a file, and the ids of its rows."""
     frame = table.frame
-    request.check_columns(frame)
     rows: NDArray[Any] = np.arange(len(frame))
     if request.id is not None:
         # Ids are names, exactly as they are written, whatever else they could be read as.
         rows = np.array(table.written(request.id), dtype=object)
         frame = frame.assign(**{request.id: pd.Series(rows, dtype=object)})
-    return _of_file(path, table, frame, rows, request)
+    return frame, rows
+
+
+@dataclass(frozen=True, eq=False)
+class ManyLabels:
+    """A table any column of which can be the label, read once.
+
+    with_label : everything that is ready for an audit of one column. typed : as in :class:`Prepared`.
+    """
+
+    frame: pd.DataFrame
+    typed: bool
+    with_label: Callable[[str], Prepared]
+
+
+def prepare_many(data: Any, request: Request) -> ManyLabels:
+    """Read a table, in a file or a frame, whose labels are chosen later."""
+    request.check()
+    if isinstance(data, str | os.PathLike):
+        path = Path(data)
+        if not path.exists():
+            raise TableFileError(f"{path}: no such file.{similar_file(path)}")
+        table = read_table(path, request.sheet, numbers=request.numbers)
+        request.check_columns(table.frame, label=False)
+        frame, rows = _frame_and_rows(table, request)
+        return ManyLabels(frame, True, lambda label: _of_file(path, table, frame, rows, request.with_label(label)))
+    if request.sheet is not None:
+        raise InvalidParameterError("sheet goes with a file.")
+    shown = with_text_names(pandas_of(data))
+    request.check_columns(shown, label=False)
+    ids = shown.index.to_numpy() if request.id is None else ids_of(shown, request.id)
+    given, asked_for = GivenFrame(data), request.features is not None
+    return ManyLabels(shown, False, lambda label: _of_pandas(shown, ids, given, request.with_label(label), asked_for))
 
 
 def _from_large_file(path: Path, request: Request) -> Prepared:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from mislabel.auditing.assemble import assemble
+from mislabel.auditing.cells import audit_all, wants_all
 from mislabel.auditing.contents import UNNAMED
 from mislabel.auditing.earlier_decisions import read_earlier, remember
 from mislabel.auditing.fits import fitted_to
@@ -72,7 +73,8 @@ def audit(
     ----------
     data : the path of a file (CSV, TSV, Parquet, Excel, xyz, extxyz, sdf); a frame of any kind (pandas, polars, pyarrow,
         dask, ...); features as an array or a frame; a MoleculeSet, or a list of molecules or graphs.
-    label : the column, or property, to check; a list of names for one audit each; or, beside features or a list of
+    label : the column, or property, to check; a list of names for one audit each; "all" for every column of measured
+        quantities against all others, which says which cells of the table are wrong; or, beside features or a list of
         molecules, the labels themselves (also as ``y=``).
     fdr : expected fraction of clean labels among those called suspect.
     id : column with row ids; else the dataframe's index, or positions.
@@ -107,7 +109,8 @@ def audit(
 
     Returns
     -------
-    AuditResult, which behaves like its table; AuditResults, one by label, where several labels are named.
+    AuditResult, which behaves like its table; AuditResults, one by label, where several labels are named; of "all" these have
+    a table of ``cells``, too.
 
     Examples
     --------
@@ -146,6 +149,8 @@ def audit(
         Beside(predictions, prediction_std, groups, group, sample_weight, process_on_residuals, censored),
         decisions=read_earlier(decisions, names if isinstance(names, list) else None),
     )
+    if wants_all(data, names):
+        return audit_all(data, request)
     if isinstance(names, list):
         if len(names) > 1:
             request.check_several()

@@ -145,10 +145,17 @@ class Request:
                 f"{', '.join(given)}: that is known of one label, not of several; audit each label in a call of its own."
             )
 
-    def check_columns(self, frame: HasColumns) -> None:
-        """Refuse names of columns that the table does not have."""
+    def check_columns(self, frame: HasColumns, *, label: bool = True) -> None:
+        """Refuse names of columns that the table does not have; ``label`` is whether that of the label is one."""
         named = self.beside.columns.values()
-        for name in [self.label, self.id, *self.drop, *(self.features or ()), self.error_column, *named]:
+        for name in [
+            self.label if label else None,
+            self.id,
+            *self.drop,
+            *(self.features or ()),
+            self.error_column,
+            *named,
+        ]:
             if name is not None:
                 check_column(frame, name)
 

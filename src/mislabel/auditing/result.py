@@ -14,11 +14,11 @@ import pandas as pd
 from mislabel.auditing.accepted import accepted
 from mislabel.auditing.assemble import with_verdicts
 from mislabel.auditing.certify import NO_VERDICTS, ReviewCertificate, certified
-from mislabel.auditing.files import check_folder, check_page, folders_of, write_results, write_summary
+from mislabel.auditing.files import check_folder, check_page, folders_of, write_cells, write_results, write_summary
 from mislabel.auditing.gate_files import KeptGate, gate_of, write_gate
 from mislabel.auditing.given import DecisionsLike, Given, GivenFile, check_made_for, read_given
 from mislabel.auditing.request import Request
-from mislabel.auditing.summary import Summary, summary, summary_of_several
+from mislabel.auditing.summary import CellsFound, Summary, summary, summary_of_cells, summary_of_several
 from mislabel.decisions import Pattern
 from mislabel.errors import DecisionsError, GateError
 from mislabel.estimators.regressor import LabelNoiseRegressor
@@ -261,9 +261,20 @@ class AuditResults(Mapping[str, AuditResult]):
     >>> found["power_kw"].suspects  # doctest: +SKIP
     """
 
-    def __init__(self, audits: Mapping[str, AuditResult]) -> None:
-        self._audits = dict(audits)
+    def __init__(self, audits: Mapping[str, AuditResult], found: CellsFound | None = None) -> None:
+        self._audits, self._found = audits, found
         self.folder: Path | None = None
+
+    @property
+    def cells(self) -> Any:
+        """One row per cell of all audited columns, the most suspicious first, where ``label="all"`` was asked for; else None.
+
+        A cell that is suspect is the likeliest culprit in its row: others may contradict it and be right. As a frame of the kind
+        that the data was.
+        """
+        if self._found is None:
+            return None
+        return self._found.given.table(self._found.table.copy())
 
     def __getitem__(self, label: str) -> AuditResult:
         return self._audits[label]
@@ -276,14 +287,17 @@ class AuditResults(Mapping[str, AuditResult]):
 
     @cached_property
     def summary(self) -> Summary:
-        """One summary of all: under "audits" that of each label."""
-        return summary_of_several({label: found.summary for label, found in self.items()})
+        """One summary of all: under "audits" that of each label, and under "cells" what was found of cells."""
+        found = summary_of_several({label: found.summary for label, found in self.items()})
+        return found if self._found is None else summary_of_cells(found, self._found)
 
     def write(self, folder: str | Path) -> Path:
-        """Write one folder of results per label into ``folder``, and one summary.json."""
+        """Write one folder of results per label into ``folder``, and one summary.json; where cells were audited, cells.csv."""
         folder = Path(folder)
         for label, out in folders_of(list(self), folder).items():
             self[label].write(out)
+        if self._found is not None:
+            write_cells(self._found.table, folder)
         write_summary(self.summary, folder)
         self.folder = folder
         return folder
@@ -292,5 +306,9 @@ class AuditResults(Mapping[str, AuditResult]):
         return str(self.summary)
 
     def _repr_html_(self) -> str:
-        parts = (f"<h4>{html.escape(label)}</h4>{found._repr_html_()}" for label, found in self.items())
+        parts = [f"<h4>{html.escape(label)}</h4>{found._repr_html_()}" for label, found in self.items()]
+        if self._found is not None:
+            lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.summary["cells"]["summary"])
+            worst: Any = self._found.table[self._found.table["suspect"]].head(20)
+            parts.insert(0, f"{lines}{worst._repr_html_()}")
         return "".join(parts)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from mislabel._common.version import __version__
+from mislabel.auditing.given import Given
+from mislabel.data.columns import LeftOut
+from mislabel.report.cell_words import cell_lines
 from mislabel.report.content import Source
 from mislabel.report.drawn_sample import DrawnSample
 from mislabel.report.findings import Findings
@@ -34,7 +40,9 @@ class Summary(dict[str, Any]):
 
     def __str__(self) -> str:
         if "audits" in self:
-            return "\n".join(f"{plain_text(name)}: {entry['summary'][0]}" for name, entry in self["audits"].items())
+            cells = [plain_text(line, _LONGEST_LINE) for line in self.get("cells", {}).get("summary", [])]
+            audits = [f"{plain_text(name)}: {entry['summary'][0]}" for name, entry in self["audits"].items()]
+            return "\n".join([*cells, *audits])
         lines = [*self["summary"], self["model"]["words"], *self["trust"]]
         return "\n".join(plain_text(line, _LONGEST_LINE) for line in lines)
 
@@ -50,6 +58,48 @@ def summary_of_several(audits: Mapping[str, Summary]) -> Summary:
     shared = {name: first[name] for name in ("mislabel", "file", "sha256", "read_as", "rows", "fdr")}
     suspects = sum(audit["suspects"] for audit in audits.values())
     return Summary({**shared, "labels": list(audits), "suspects": suspects, "audits": dict(audits)})
+
+
+@dataclass(frozen=True, eq=False)
+class CellsFound:
+    """What an audit of all columns found of their cells.
+
+    table : one row per cell. positions : of the row of each. left_out : columns that were not audited.
+    decimal : the mark of the file.
+    """
+
+    table: pd.DataFrame
+    positions: NDArray[np.intp]
+    fdr: float
+    left_out: list[LeftOut]
+    notes: list[str]
+    given: Given
+    decimal: str = "."
+
+
+def summary_of_cells(several: Summary, found: CellsFound) -> Summary:
+    """The summary of several audits with what was found of cells."""
+    table = found.table
+    worst = np.flatnonzero(table["suspect"].to_numpy())[:_WORST_IN_SUMMARY]
+    numbers = ("value", "expected", "suggested_value", "z", "q_value")
+    cells = {
+        "cells": int(table["value"].notna().sum()),
+        "suspects": int(table["suspect"].sum()),
+        "summary": cell_lines(table, found.fdr, found.decimal),
+        "not_audited": [{"column": item.column, "kind": item.kind, "reason": item.reason} for item in found.left_out],
+        "worst": [
+            {
+                "row": str(entry["row"]),
+                "position": int(found.positions[rank]),
+                "column": str(entry["column"]),
+                **{name: _finite(entry[name]) for name in numbers},
+                "swapped_with": entry["swapped_with"] or None,
+            }
+            for rank, entry in zip(worst.tolist(), table.iloc[worst].to_dict("records"), strict=True)
+        ],
+        "notes": found.notes,
+    }
+    return Summary({**several, "cells": cells})
 
 
 def summary(audit: Findings, source: Source, notes: Sequence[str] = (), no_gate: str | None = None) -> Summary:

@@ -39,7 +39,8 @@ def add_audit(commands: Any) -> None:
         action="extend",
         required=True,
         metavar="COL",
-        help="the column (or property) to check; of several, each gets a folder of its own",
+        help="the column (or property) to check; of several, each gets a folder of its own; all: every column of measured "
+        "quantities against all others, to find the wrong cells of the table",
     )
     audit.add_argument("--id", metavar="COL", help="column with names of the rows (default: their position)")
     audit.add_argument("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns not to use")

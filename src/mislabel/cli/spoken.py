@@ -22,9 +22,24 @@ def tell(found: Any, options: argparse.Namespace) -> None:
     if "audits" not in found.summary:
         _tell_one(found, options.command == "audit")
         return
+    if "cells" in found.summary:
+        _tell_cells(found)
+        return
     for label, result in found.items():
         print(safe(f"Label {label!r}:"))
         _tell_one(result, True)
+
+
+def _tell_cells(found: Any) -> None:
+    cells = found.summary["cells"]
+    for note in cells["notes"]:
+        print(safe(f"Note: {note}"), file=sys.stderr)
+    for line in cells["summary"]:
+        print(safe(line))
+    print(
+        safe(f"All cells are in {found.folder / 'cells.csv'}, each column has a page in a folder of its own"),
+        file=sys.stderr,
+    )
 
 
 def _tell_one(found: Any, reviewed: bool) -> None:

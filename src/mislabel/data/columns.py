@@ -24,6 +24,10 @@ _COPY_EQUAL = 0.98
 _CONSTANT = 1e-12
 _LEAST_ROWS_TO_JUDGE = 20
 _LEAST_VALUES_TO_JUDGE = 10
+#: A column of at most so many different whole numbers may be one of categories.
+_FEW_WHOLE_NUMBERS = 12
+#: A column with fewer values is not audited.
+_LEAST_VALUES_TO_AUDIT = 50
 _ID_NAME = re.compile(r"(?i)(^|[\W_])(id|ids|uuid|guid|index|idx|nr|no|number|key|row|unnamed: 0)([\W_]|$)")
 
 
@@ -55,6 +59,34 @@ def choose_features(
         else:
             left_out.append(LeftOut(name, *verdict))
     return kept, left_out
+
+
+def columns_to_audit(plain: pd.DataFrame) -> tuple[list[str], list[LeftOut]]:
+    """Columns of measured quantities, each of which can be a label, and other columns of numbers with the reason against them."""
+    chosen: list[str] = []
+    left_out: list[LeftOut] = []
+    for name in map(str, plain.columns):
+        column = plain[name]
+        if column.dtype != np.float64:
+            continue
+        verdict = _no_information(column, column) or _row_id(column, name) or _no_measurement(column)
+        if verdict is None:
+            chosen.append(name)
+        else:
+            left_out.append(LeftOut(name, *verdict))
+    return chosen, left_out
+
+
+def _no_measurement(column: pd.Series) -> tuple[str, str] | None:
+    values = column.dropna().to_numpy(dtype=float)
+    different = np.unique(values)
+    if values.size < _LEAST_VALUES_TO_AUDIT:
+        return "few", f"only {values.size} of its cells have a value, and {_LEAST_VALUES_TO_AUDIT} are needed"
+    if different.size <= 2:
+        return "classes", "it has two different values, which are classes"
+    if different.size <= _FEW_WHOLE_NUMBERS and np.all(different == np.round(different)):
+        return "classes", f"its {different.size} different values are whole numbers, as those of categories are"
+    return None
 
 
 def _no_information(column: pd.Series, as_given: pd.Series) -> tuple[str, str] | None:

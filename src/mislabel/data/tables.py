@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,6 +95,8 @@ class FeatureEncoder:
         self.names = list(lists.types(types))
         self.pipeline: Any = None
         self.types, self.sizes, self.lists = types, sizes, lists
+        self._left_out: frozenset[str] = frozenset()
+        self._kept: NDArray[np.intp] | None = None
 
     @property
     def plain_types(self) -> dict[str, ColumnType]:
@@ -126,11 +129,37 @@ class FeatureEncoder:
         encoder.names = [str(name) for name in encoder.pipeline.get_feature_names_out()]
         return encoder
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that numbers are made from."""
+        return [name for name in self.types if name not in self._left_out]
+
     def encode(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """The numbers for further rows."""
-        columns = {name: plain_column(frame[name], kind) for name, kind in self.types.items()}
+        gaps = pd.Series(np.nan, index=frame.index)
+        columns = {
+            name: plain_column(gaps if name in self._left_out else frame[name], kind)
+            for name, kind in self.types.items()
+        }
         plain = self._encodable(columns, frame.index)
-        return np.asarray(plain if self.pipeline is None else self.pipeline.transform(plain), dtype=float)
+        found = np.asarray(plain if self.pipeline is None else self.pipeline.transform(plain), dtype=float)
+        return found if self._kept is None else found[:, self._kept]
+
+    def without(self, left_out: Collection[str]) -> tuple[FeatureEncoder, NDArray[np.intp]]:
+        """This encoder less the numbers of some columns, which further rows need not have, and which numbers are kept."""
+        dropped = {output for name in left_out for output in self._outputs_of(name)}
+        kept = np.flatnonzero([name not in dropped for name in self.names])
+        found = copy(self)
+        found._left_out, found._kept = frozenset(left_out), kept
+        found.names = [self.names[position] for position in kept]
+        return found, kept
+
+    def _outputs_of(self, column: str) -> list[str]:
+        """The names of the numbers that a column gives, and of those that say where it has gaps."""
+        outputs = [column]
+        if self.pipeline is not None and hasattr(self.pipeline[0], "input_to_outputs_"):
+            outputs = [str(name) for name in self.pipeline[0].input_to_outputs_[column]]
+        return [*outputs, *(f"missingindicator_{name}" for name in outputs)]
 
     @classmethod
     def _prepared(cls, frame: pd.DataFrame) -> tuple[FeatureEncoder, pd.DataFrame]:

@@ -179,9 +179,10 @@ class Calibration:
         evidence = evidence.as_some
         variance = self.spread(evidence.variance, evidence.expected)
         z = in_standard_deviations(evidence.error, variance)
-        log_odds = self.believed(self.unlearned_log_odds(evidence))
-        if self.learned is not None:
-            log_odds = self.learned(log_odds)
+        with np.errstate(invalid="ignore"):  # missing labels
+            log_odds = self.believed(self.unlearned_log_odds(evidence))
+            if self.learned is not None:
+                log_odds = self.learned(log_odds)
         return replace(evidence, variance=variance, z=z, degrees=self.degrees, log_odds=log_odds)
 
     def unlearned_log_odds(self, evidence: Evidence) -> FloatArray:
