@@ -1,8 +1,9 @@
 """Which cell is wrong: errors planted in random cells of real tables, the cells that are named, and the time it takes.
 
-    python benchmarks/cells.py FOLDER [chosen | reported | time] > benchmarks/cells.txt
+    python benchmarks/cells.py FOLDER PROCESSES > benchmarks/cells.txt
+    python benchmarks/cells.py FOLDER time >> benchmarks/cells.txt
 
-FOLDER holds the tables. At most 400 rows of each, drawn with seed 0. Errors are planted in 3 % of the cells of all audited columns,
+FOLDER holds the tables, of which each process takes one after the other. At most 300 rows of each, drawn with seed 0. Errors are planted in 3 % of the cells of all audited columns,
 in equal parts: normal ones of one, two or three standard deviations of the column; ten times the value; two cells of a row that
 changed places (two errors). What was in the tables before counts as right.
 """
@@ -12,6 +13,8 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +27,7 @@ from mislabel.decisions import q_values
 
 CHOSEN = ("diamonds", "Griliches", "credit_balance", "u_concrete", "u_power")
 REPORTED = ("auto_mpg", "bikeshare", "college_outstate", "hitters_salary", "u_boston")
-ROWS, SHARE, FDR = 400, 0.03, 0.05
+ROWS, SHARE, FDR = 300, 0.03, 0.05
 NORMAL, TEN_TIMES, SWAPPED = 1, 2, 3
 
 
@@ -72,41 +75,53 @@ def figures(suspect: np.ndarray, wrong: np.ndarray) -> str:
     return f"{np.count_nonzero(suspect):8d} {false:6.3f} {named:6.3f}"
 
 
-def judge(folder: Path, names: tuple[str, ...]) -> None:
-    """One line per table: the cells of one run, and the suspects of the columns' own audits together."""
+def judged(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
+    """Suspects of one run, those of the columns' own audits, kinds of errors, pairs that were and that may be right, seconds."""
+    warnings.simplefilter("ignore")
+    frame = table_at(folder, name)
+    columns = audited(frame)
+    wrong, kind = planted(frame, columns, seed=1)
+    start = time.process_time()
+    found = audit(wrong, label="all", fdr=FDR, verbose=0)
+    seconds = time.process_time() - start
+    cells = found.cells
+    at = cells["row"].to_numpy(), np.array([columns.index(column) for column in cells["column"]])
+    suspect, alone = np.zeros(kind.shape, dtype=bool), np.zeros(kind.shape, dtype=bool)
+    suspect[at] = cells["suspect"]
+    partner = np.full(kind.shape, -1)
+    partner[at] = [columns.index(other) if other else -1 for other in cells["swapped_with"]]
+    for number, column in enumerate(columns):
+        # As in its own table of suspects, which takes detection limits and more besides.
+        alone[:, number] = q_values(found._audits.fits[column][1].model._calibrated_evidence) <= FDR
+    pairs = np.stack([(partner >= 0) & (kind == SWAPPED), partner >= 0])
+    return suspect, alone, kind, pairs, seconds
+
+
+def report(names: tuple[str, ...], found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]]) -> None:
+    """One line per table, and one for all of them."""
     print(
         "                                 |              cells        found of               "
         "right pairs | each column by itself\n"
         "table             n  cols planted | suspects  false  named normal  x10  swapped  "
         "of swaps    | suspects  false  named  CPU s"
     )
-    everything: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-    for name in names:
-        frame = table_at(folder, name)
-        columns = audited(frame)
-        wrong, kind = planted(frame, columns, seed=1)
-        start = time.process_time()
-        found = audit(wrong, label="all", fdr=FDR, verbose=0)
-        seconds = time.process_time() - start
-        cells, shape = found.cells, kind.shape
-        at = cells["row"].to_numpy(), np.array([columns.index(column) for column in cells["column"]])
-        suspect, alone = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
-        suspect[at] = cells["suspect"]
-        partner = np.full(shape, -1)
-        partner[at] = [columns.index(other) if other else -1 for other in cells["swapped_with"]]
-        for number, column in enumerate(columns):
-            # As in its own table of suspects, which takes detection limits and more besides.
-            alone[:, number] = q_values(found._audits.fits[column][1].model._calibrated_evidence) <= FDR
-        pairs = (partner >= 0) & (kind == SWAPPED)
-        everything.append((suspect, alone, kind, np.stack([pairs, partner >= 0])))
-        _line(name, len(frame), len(columns), *everything[-1], seconds)
+    for name, part in zip(names, found, strict=True):
+        _line(name, *part[2].shape, *part)
+    wide = max(part[2].shape[1] for part in found)
     suspect, alone, kind = (
-        np.concatenate([np.pad(part[k], ((0, 0), (0, 20 - part[k].shape[1]))) for part in everything]) for k in range(3)
+        np.concatenate([np.pad(part[k], ((0, 0), (0, wide - part[k].shape[1]))) for part in found]) for k in range(3)
     )
-    pairs = np.concatenate(
-        [np.pad(part[3], ((0, 0), (0, 0), (0, 20 - part[3].shape[2]))) for part in everything], axis=1
+    pairs = np.concatenate([part[3].reshape(2, -1) for part in found], axis=1)
+    _line(
+        "together",
+        len(suspect),
+        sum(part[2].shape[1] for part in found),
+        suspect,
+        alone,
+        kind,
+        pairs,
+        sum(p[4] for p in found),
     )
-    _line("together", len(suspect), 0, suspect, alone, kind, pairs, float("nan"))
 
 
 def _line(
@@ -146,20 +161,21 @@ def times(folder: Path) -> None:
 
 
 def main() -> None:
-    folder, what = Path(sys.argv[1]), sys.argv[2:]
+    folder, what = Path(sys.argv[1]), sys.argv[2]
     warnings.simplefilter("ignore")
+    if what == "time":
+        times(folder)
+        return
+    names = (*CHOSEN, *REPORTED)
+    with ProcessPoolExecutor(int(what)) as pool:
+        found = list(pool.map(partial(judged, folder), names))
     print(
         f"Errors in {100 * SHARE:g} % of the cells; suspects at a nominal false discovery rate of {FDR:g} over all cells.\n"
     )
-    if not what or "chosen" in what:
-        print("Tables on which settings were chosen")
-        judge(folder, CHOSEN)
-    if not what or "reported" in what:
-        print("\nOther tables")
-        judge(folder, REPORTED)
-    if not what or "time" in what:
-        print()
-        times(folder)
+    print("Tables on which settings were chosen")
+    report(CHOSEN, found[: len(CHOSEN)])
+    print("\nOther tables")
+    report(REPORTED, found[len(CHOSEN) :])
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mislabel.data.columns import choose_features
-from mislabel.data.tables import read_labelled_table
+from mislabel.data.columns import choose_features, columns_to_audit
+from mislabel.data.tables import FeatureEncoder, read_labelled_table
 from mislabel.errors import InvalidFeaturesError
 
 
@@ -64,3 +64,34 @@ def test_a_copy_is_recognised_despite_gaps_and_wrong_labels(frame):
 def test_nothing_left_to_learn_from(frame):
     with pytest.raises(InvalidFeaturesError, match="'counter' was left out: it counts the rows"):
         read_labelled_table(frame[["counter", "constant", "label"]], "label")
+
+
+def test_columns_of_measured_quantities_can_be_audited_and_no_others(rng):
+    size = 100
+    plain = pd.DataFrame(
+        {
+            "length": rng.normal(size=size),
+            "grade": rng.integers(1, 8, size).astype(float),
+            "half_steps": rng.integers(0, 8, size) / 2,
+            "yes": rng.integers(0, 2, size).astype(float),
+            "counter": np.arange(size, dtype=float),
+            "constant": 3.0,
+            "rare": np.where(np.arange(size) < 40, rng.normal(size=size), np.nan),
+            "text": "a",
+        }
+    )
+    chosen, left_out = columns_to_audit(plain)
+    assert chosen == ["length", "half_steps"]
+    kinds = {item.column: item.kind for item in left_out}
+    assert kinds == {"grade": "classes", "yes": "classes", "counter": "id", "constant": "constant", "rare": "few"}
+
+
+def test_an_encoder_does_without_columns_that_were_left_out(rng):
+    frame = pd.DataFrame({"a": rng.normal(size=30), "kind": rng.choice(["x", "y", "z"], 30), "b": rng.normal(size=30)})
+    frame.loc[4, "a"] = np.nan
+    whole, encoder = FeatureEncoder.of(frame)
+    for left_out in (["a"], ["kind"], ["a", "kind"]):
+        part, kept = encoder.without(left_out)
+        assert part.columns == [name for name in ("a", "kind", "b") if name not in left_out]
+        assert not any(name.removeprefix("missingindicator_").split("_")[0] in left_out for name in part.names)
+        np.testing.assert_allclose(part.encode(frame.drop(columns=left_out)), whole[:, kept])

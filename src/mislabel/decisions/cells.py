@@ -10,6 +10,7 @@ import numpy as np
 
 from mislabel.decisions.calibration import Calibration
 from mislabel.decisions.evidence import BoolArray, Evidence, FloatArray, IntArray, in_standard_deviations
+from mislabel.likelihoods.error_densities import log_beside_of
 
 #: Log odds of cells that are wrong whatever the others say.
 CERTAIN = 50.0
@@ -105,7 +106,10 @@ def columns_in(mask: BoolArray) -> list[int]:
 
 
 class Cells:
-    """All cells, and what is expected of them where some are wrong."""
+    """All cells, and what is expected of them where some are wrong.
+
+    own : what the audits of the columns say, each of which believes all other columns.
+    """
 
     def __init__(self, columns: Sequence[ColumnAudit]) -> None:
         self.columns = columns
@@ -115,14 +119,13 @@ class Cells:
         self.missing = np.isnan(self.values)
         self.n_columns = len(columns)
         self._scale = np.array([audit.calibration.scale for audit in columns])
-
-    def own(self) -> Judgement:
-        """What the audits of the columns say, each of which believes all other columns."""
-        found = [audit.evidence for audit in self.columns]
-        return Judgement(
+        none = np.zeros(self.values.shape[0])
+        # How rare values beside an atom are in a row is told by all rows, not by those in question.
+        self._beside = [none if evidence.chance is None else log_beside_of(evidence.chance) for evidence in found]
+        self.own = Judgement(
             np.column_stack([evidence.expected for evidence in found]),
             np.column_stack([evidence.variance for evidence in found]),
-            np.column_stack([own_log_odds(audit.evidence, audit.calibration) for audit in self.columns]),
+            np.column_stack([own_log_odds(audit.evidence, audit.calibration) for audit in columns]),
         )
 
     def spread_of(self, column: int, promised: FloatArray, expected: FloatArray) -> FloatArray:
@@ -144,8 +147,10 @@ class Cells:
             expected[:, column] = np.where(unknown[:, column], expected[:, column], found)
         promised += self._passed_on(state, expected, promised)
         for column, audit in enumerate(self.columns):
-            evidence = with_expected(audit.evidence.some(rows), expected[:, column], promised[:, column])
-            log_odds[:, column] = own_log_odds(evidence, audit.calibration)
+            evidence = replace(audit.evidence.some(rows), chance=None)
+            changed = with_expected(evidence, expected[:, column], promised[:, column])
+            found = own_log_odds(changed, audit.calibration) - self._beside[column][rows]
+            log_odds[:, column] = np.where(evidence.stands_apart, self.own.log_odds[rows, column], found)
         return Judgement(expected, promised, log_odds)
 
     def taken_for(self, state: State, expected: FloatArray) -> FloatArray:
@@ -183,10 +188,10 @@ class Cells:
         audit = self.columns[column]
         with np.errstate(all="ignore"):  # values that the scale does not know
             label = audit.evidence.transform.forward(values)
-            changed = replace(audit.evidence.some(rows), label=label)
+            changed = replace(audit.evidence.some(rows), label=label, chance=None)
             right, wrong = audit.calibration.log_densities(with_expected(changed, expected, promised).errors)
         right, wrong = (np.where(np.isnan(found), -np.inf, found) for found in (right, wrong))
-        return right, wrong + audit.calibration.log_share
+        return right + self._beside[column][rows], wrong + audit.calibration.log_share
 
     def swapped_with(self, state: State, now: Judgement, member: int) -> FloatArray:
         """By how much it is likelier that a wrong cell changed places with another than that it is wrong by itself.

@@ -48,20 +48,20 @@ class Blame:
 def find_blame(columns: Sequence[ColumnAudit]) -> Blame:
     """Say of every cell how likely it is that it is the wrong one."""
     cells = Cells(columns)
-    own = cells.own()
-    doubtful = doubtful_rows(own.log_odds)
-    search = _Search(cells, doubtful, own.at(doubtful))
+    doubtful = doubtful_rows(cells.own.log_odds)
+    search = _Search(cells, doubtful)
     search.run()
-    log_odds, swapped = shared(own.log_odds), np.full(own.log_odds.shape, -1, dtype=np.intp)
+    log_odds, swapped = shared(cells.own.log_odds), np.full(cells.values.shape, -1, dtype=np.intp)
     log_odds[doubtful], swapped[doubtful] = search.odds()
-    own.put(doubtful, search.now)
+    now = Judgement(*(part.copy() for part in cells.own))
+    now.put(doubtful, search.now)
     for column, audit in enumerate(columns):
         log_odds[:, column] = audit.calibration.believed(log_odds[:, column])
     log_odds = np.where(cells.sure, CERTAIN, log_odds)
     variance = np.column_stack(
-        [cells.spread_of(k, own.promised[:, k], own.expected[:, k]) for k in range(len(columns))]
+        [cells.spread_of(k, now.promised[:, k], now.expected[:, k]) for k in range(len(columns))]
     )
-    return Blame(np.where(cells.missing, np.nan, log_odds), own.expected, variance, swapped)
+    return Blame(np.where(cells.missing, np.nan, log_odds), now.expected, variance, swapped)
 
 
 def doubtful_rows(log_odds: FloatArray) -> IntArray:
@@ -100,11 +100,11 @@ class _Search:
     own : what the columns' own audits say. now : what right cells say.
     """
 
-    def __init__(self, cells: Cells, rows: IntArray, own: Judgement) -> None:
-        self.cells, self.own = cells, own
+    def __init__(self, cells: Cells, rows: IntArray) -> None:
+        self.cells, self.own = cells, cells.own.at(rows)
         self.sure = cells.sure[rows]
         self.state = State(rows, self.sure.copy(), np.full(self.sure.shape, -1, dtype=np.intp))
-        self.now = Judgement(*(part.copy() for part in own))
+        self.now = cells.own.at(rows)
         #: Log odds of a swap, at both of its cells.
         self.swap_odds = np.full(self.sure.shape, -np.inf)
 
