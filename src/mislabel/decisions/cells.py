@@ -112,7 +112,7 @@ class Cells:
     """
 
     def __init__(self, columns: Sequence[ColumnAudit]) -> None:
-        self.columns = columns
+        self.columns = columns = [replace(audit, evidence=audit.evidence.as_some) for audit in columns]
         found = [audit.evidence for audit in columns]
         self.values = np.column_stack([evidence.transform.inverse(evidence.label) for evidence in found])
         self.sure = np.column_stack([evidence.absurd for evidence in found])
