@@ -86,15 +86,7 @@ def prepare(data: Any, labels: Any, request: Request) -> Prepared:
         if labels is not None:
             raise InvalidParameterError("with the path of a file, name the column of labels: audit(path, 'price').")
         return _from_path(Path(data), request)
-    reading = request.reading
-    of_files = {
-        "sheet": reading.sheet,
-        "header": reading.header,
-        "skip": reading.skip or None,
-        "na": reading.na or None,
-    }
-    if useless := [name for name, given in of_files.items() if given is not None]:
-        raise InvalidParameterError(f"{', '.join(useless)} goes with a file.")
+    _refuse_what_files_have(request)
     if isinstance(data, MoleculeSet) and labels is None:
         return _from_molecules(data, request)
     if labels is not None:
@@ -107,6 +99,19 @@ def prepare(data: Any, labels: Any, request: Request) -> Prepared:
         f"expected a path, a DataFrame (pandas, polars, pyarrow, dask, ...), or features and an array of labels, got "
         f"{type(data).__name__} and the label {request.label!r}."
     )
+
+
+def _refuse_what_files_have(request: Request) -> None:
+    """Complain about ways to read a file where there is none."""
+    reading = request.reading
+    of_files = {
+        "sheet": reading.sheet,
+        "header": reading.header,
+        "skip": reading.skip or None,
+        "na": reading.na or None,
+    }
+    if useless := [name for name, given in of_files.items() if given is not None]:
+        raise InvalidParameterError(f"{', '.join(useless)} goes with a file.")
 
 
 def _from_path(path: Path, request: Request) -> Prepared:
@@ -159,12 +164,11 @@ def prepare_many(data: Any, request: Request) -> ManyLabels:
         path = Path(data)
         if not path.exists():
             raise TableFileError(f"{path}: no such file.{similar_file(path)}")
-        table = read_table(path, request.sheet, numbers=request.numbers)
+        table = read_table(path, options=request.reading)
         request.check_columns(table.frame, label=False)
         frame, rows = _frame_and_rows(table, request)
         return ManyLabels(frame, True, lambda label: _of_file(path, table, frame, rows, request.with_label(label)))
-    if request.sheet is not None:
-        raise InvalidParameterError("sheet goes with a file.")
+    _refuse_what_files_have(request)
     shown = with_text_names(pandas_of(data))
     request.check_columns(shown, label=False)
     ids = shown.index.to_numpy() if request.id is None else ids_of(shown, request.id)

@@ -162,8 +162,10 @@ class _Search:
         state = self.state
         found = np.where(np.any(state.wrong, axis=1, keepdims=True), self.now.log_odds, shared(self.own.log_odds))
         taken = np.full(found.shape, -np.inf)
-        for member in columns_in(state.wrong):
-            which = np.flatnonzero(state.wrong[:, member])
+        # Nobody else is to blame for absurd cells: they are wrong whatever the others are.
+        blamed = state.wrong & ~self.sure
+        for member in columns_in(blamed):
+            which = np.flatnonzero(blamed[:, member])
             alone = np.where(
                 state.partner[which, member] >= 0, self.swap_odds[which, member], self.now.log_odds[which, member]
             )
