@@ -254,8 +254,8 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
         data = self._prepared(RowsAndLabels(rows, self._check_points(X, rows), y, *known), inputs)
         with ProgressReporter(self.verbose) as progress:
             state = seeded_generator(self.random_state)
-            settings = self._mean_settings(data), self._process_settings()
             compares_features = not (compares_objects(self.kernel) or self._is("precomputed"))
+            settings = self._mean_settings(data, compares_features), self._process_settings()
             stages = Stages(data, compares_features, self.label_transform, self.row_noise, *settings, state, progress)
             found = stages.run(None if self.kernel == CONSTANT else self.kernel)
         self._store(found)
@@ -274,10 +274,8 @@ class LabelNoiseRegressor(VersionedPickle, AuditsLabels, RegressorMixin, BaseEst
             learns_noise=self.noise == "per-label" and self.base_noise == "auto",
         )
 
-    def _mean_settings(self, data: PreparedData) -> MeanSettings:
-        features = isinstance(data.fit_features, np.ndarray) and not (
-            compares_objects(self.kernel) or self._is("precomputed")
-        )
+    def _mean_settings(self, data: PreparedData, compares_features: bool) -> MeanSettings:
+        features = isinstance(data.fit_features, np.ndarray) and compares_features
         return MeanSettings(self.mean, self.cv, self.n_jobs, features)
 
     def _process_settings(self) -> ProcessSettings:
