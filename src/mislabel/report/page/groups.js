@@ -33,6 +33,12 @@
   wrap.setAttribute("role", "region");
   wrap.setAttribute("aria-labelledby", "groups-title");
   wrap.append(table);
-  section.append(element("h2", "Groups judged as a whole", { id: "groups-title" }), words, wrap);
+  // Where no group is suspect, the table is there for whoever wants to see it.
+  let shown = wrap;
+  if (!groups.entries.some((entry) => entry.suspect)) {
+    shown = element("details", "");
+    shown.append(element("summary", "All groups"), wrap);
+  }
+  section.append(element("h2", "Groups judged as a whole", { id: "groups-title" }), words, shown);
   document.querySelector("main section").before(section);
 })();
