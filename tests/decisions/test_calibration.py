@@ -229,7 +229,7 @@ def test_units_do_not_matter(rng, scale):
     other = calibrated(scale * error, scale**2 * variance, scale * expected, rival=True)
     assert other.degrees == pytest.approx(one.degrees, rel=1e-3)
     assert other.log_density == pytest.approx(one.log_density - np.log(scale), abs=1e-6)
-    assert other.gain == pytest.approx(one.gain, abs=1e-3)
+    assert other.gain == pytest.approx(one.gain, rel=1e-4, abs=1e-3)
 
 
 def test_few_missing_or_equal_errors(rng):
@@ -300,6 +300,18 @@ def test_wrong_labels_on_one_side_are_no_heavy_tail(rng):
 def test_no_large_part_of_the_labels_is_wrong_to_one_side(rng):
     found = calibrated(one_sided(rng, 0.35), np.ones(400), priors=calibration.SCEPTICAL, rival=True)
     assert found.wrong_above == 0.5
+
+
+def test_a_large_part_of_the_labels_is_wrong_only_if_that_is_clear(rng):
+    def found(spread):
+        error = rng.standard_t(8, 600)
+        error[:200] *= spread
+        return calibrated(error, np.ones(600), priors=calibration.SCEPTICAL, rival=True)
+
+    unclear, clear = found(3.5), found(100.0)
+    assert unclear.wrong_fraction > calibration.LARGE_PART
+    assert unclear.contested
+    assert clear.gain > 20.0
 
 
 def test_odds_are_those_of_the_two_groups(rng):

@@ -40,6 +40,10 @@ def findings(*, suspects=20, threshold="fdr", cutoff=None, fdr=0.05, set_aside=0
             "right labels with heavy tails explain that as well as wrong ones do: none is",
         ),
         (
+            {"suspects": 0, "contested": True, "wrong_fraction": 0.3},
+            "30 % of the labels would have to be wrong: rather, what the others predict does not fit them",
+        ),
+        (
             {"suspects": 0, "adjusted": False},
             "no label is called wrong; there are too few to tell how right ones spread",
         ),

@@ -71,7 +71,10 @@ PRIOR_ODDS = 3.0
 CONTESTED_SHARE, CONTESTED_ODDS = 0.02, 3.0
 #: More labels than this share do not go wrong to one side: they are right ones of another process. Wrong labels then lie as often
 #: on either side.
-MOST_ON_ONE_SIDE = 0.2
+MOST_ON_ONE_SIDE = 0.12
+#: Where more labels than this share would have to be wrong, the model rather does not fit them: each label beyond it must gain so
+#: much log likelihood on average.
+LARGE_PART, GAIN_OF_EACH = 0.2, 0.5
 #: Log likelihood that noise in proportion to the label must gain. It depends on where the labels' zero is: without clear signs
 #: of it, labels that are shifted by a constant must get the same verdicts.
 _LEAST_GAIN_BY_SIZE = 4.0
@@ -112,7 +115,8 @@ class Calibration:
     wrong_fraction, wrong_std : share of wrong labels, and how far they are off in label units. wrong_above : the share of them
         that is too large.
     log_density : mean log predictive density of all labels under the mixture, in label units; larger is better.
-    gain : log likelihood that the group of wrong labels gains over right labels with tails as heavy as needed.
+    gain : log likelihood that the group of wrong labels gains over right labels with tails as heavy as needed, less what is
+        asked of a group that is a large part of all labels.
     adjusted : whether this was fitted to errors; else it is the model's own word, for want of errors.
     noticeable : whether it differs from the model's own word by more than accidents do.
     learned : what verdicts of a person make of the odds; None without any.
@@ -265,7 +269,8 @@ def _described(fit: _Fit, rival: bool) -> Calibration:
     errors, shape = fit.errors, (found.scale, found.floor, found.relative)
     variance = np.maximum(errors.variance, found.sharpest)
     heavy = heavy_tailed_log_density(errors, variance, shape, found.strength, fit.unit)
-    return replace(found, gain=errors.size * (found.log_density - heavy))
+    beyond = max(0.0, found.wrong_fraction - LARGE_PART)
+    return replace(found, gain=errors.size * (found.log_density - heavy - GAIN_OF_EACH * beyond))
 
 
 def _best_description(fit: _Fit) -> Calibration:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mislabel.decisions.calibration import LARGE_PART
 from mislabel.report.findings import Findings
 from mislabel.report.plain_words import count, number, percent
 
@@ -79,6 +80,11 @@ def meaning_line(audit: Findings) -> str:
 
 def _none_called(audit: Findings) -> str:
     calibration, rate = audit.model.calibration_, percent(audit.fdr)
+    if calibration.contested and calibration.wrong_fraction > LARGE_PART:
+        return (
+            f"{percent(calibration.wrong_fraction)} of the labels would have to be wrong: rather, what the others predict does "
+            "not fit them, and none is called wrong. More or other columns would help."
+        )
     if calibration.contested:
         return (
             "Some labels lie far from what the others predict, but right labels with heavy tails explain that as well as "
