@@ -273,12 +273,19 @@ def test_labels_that_are_none(labels, message, missing):
 
 def test_numbers_of_pandas_are_numbers(rng):
     features = rng.uniform(size=(20, 2))
-    labels = rng.integers(0, 2, 20)
-    expected = LabelNoiseRegressor(tune="none").fit(features, labels.astype(float))
-    for made in (labels.astype(bool), pd.Series(labels, dtype="Int64"), pd.Series(labels, dtype="boolean")):
-        np.testing.assert_array_equal(LabelNoiseRegressor(tune="none").fit(features, made).z_, expected.z_)
+    labels = rng.integers(0, 9, 20)
+    model = LabelNoiseRegressor(tune="none", base_noise=0.1)
+    expected = model.fit(features, labels.astype(float)).z_
+    for made in (labels, pd.Series(labels, dtype="Int64"), pd.Series(labels, dtype="Float32")):
+        np.testing.assert_array_equal(model.fit(features, made).z_, expected)
     gap = pd.Series(labels, dtype="Int64").mask(np.arange(20) == 3)
-    assert np.isnan(LabelNoiseRegressor(tune="none", missing="predict").fit(features, gap).z_[3])
+    assert np.isnan(model.set_params(missing="predict").fit(features, gap).z_[3])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "boolean"])
+def test_truth_values_are_classes(rng, dtype):
+    with pytest.raises(InvalidLabelsError, match="classes"):
+        LabelNoiseRegressor().fit(rng.uniform(size=(20, 2)), pd.Series(rng.random(20) < 0.5, dtype=dtype))
 
 
 @pytest.mark.parametrize("scale", [1e200, 1e-200])
