@@ -13,6 +13,7 @@ pytest.importorskip("openpyxl")
 from mislabel.data.corrections import read_decisions
 from mislabel.data.formats.contract import ReadOptions
 from mislabel.data.molecules import Molecule, MoleculeSet
+from mislabel.data.provenance import provenance_path
 from mislabel.data.table_files import read_table
 from tests.fuzz import checks
 from tests.fuzz.checks import WrongResultError
@@ -37,6 +38,12 @@ def applied(text, decisions, change):
     decided = [n for n, (_, _, y) in enumerate(rows) if float(y) in values.values()]
     change(rows, undecided, decided)
     return "\n".join(",".join(row) for row in [["a", "b", "y"], *rows]) + "\n"
+
+
+def write_with_provenance(target, text):
+    """What a stand-in for the real work leaves behind."""
+    target.write_text(text)
+    provenance_path(target).write_text("{}")
 
 
 def other_cell(rows, undecided, decided):
@@ -71,7 +78,7 @@ def test_wrong_tables_are_seen(tmp_path, monkeypatch, change, message):
     monkeypatch.setattr(
         checks,
         "apply_decisions",
-        lambda source, decisions, target, trail: target.write_text(applied(TABLE, decisions, change)),
+        lambda source, decisions, target, trail: write_with_provenance(target, applied(TABLE, decisions, change)),
     )
     if message is None:
         checks.check_applied_table(source)
@@ -96,8 +103,8 @@ def test_wrong_molecules_are_seen(tmp_path, monkeypatch, old, new, message):
     monkeypatch.setattr(
         checks,
         "apply_decisions",
-        lambda source, decisions, target, trail: target.write_text(
-            MOLECULES.replace(old, new).replace("energy=1.5", "energy=1.5" if old == new else "energy=41.5")
+        lambda source, decisions, target, trail: write_with_provenance(
+            target, MOLECULES.replace(old, new).replace("energy=1.5", "energy=1.5" if old == new else "energy=41.5")
         ),
     )
     with pytest.raises(WrongResultError, match=message):
